@@ -1,0 +1,1 @@
+"""Compile an operator's kernels for every architecture, without a GPU."""

@@ -1,0 +1,1 @@
+"""What the template can make: families, formulas, reference operators."""

@@ -1,0 +1,1 @@
+"""Apply file changes: all of them or none."""

@@ -1,0 +1,1 @@
+"""Find the host repository and read its profile."""

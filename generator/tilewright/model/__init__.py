@@ -1,0 +1,1 @@
+"""Records that cross module borders: pure data, standard library only."""

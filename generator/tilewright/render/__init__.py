@@ -1,0 +1,1 @@
+"""Drive copier: locate the template, turn a request into answers, render it into changes."""

@@ -1,0 +1,1 @@
+"""Show results: text for people, JSON and JUnit for machines; no decisions."""

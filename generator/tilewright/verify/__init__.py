@@ -1,0 +1,1 @@
+"""The six steps of one operator, and whether each is done."""
