@@ -1,0 +1,52 @@
+# Usage: make new OP=my_op DEST=../my_ops   or   make verify
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(abspath $(VENV))/bin
+OP ?=
+DEST ?= .
+NEW ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help new verify lint types layers test operators reference bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+new: $(VENV)/.ready  ## add operator OP to the repository DEST and verify it; further options of `tilewright new` in NEW
+	@test -n "$(OP)" || { echo "make new needs a name: make new OP=my_op DEST=../my_ops" >&2; exit 2; }
+	mkdir -p $(DEST)
+	cd $(DEST) && $(BIN)/tilewright new $(OP) $(NEW)
+	cd $(DEST) && $(BIN)/tilewright verify $(OP)
+
+verify: lint types layers test operators  ## everything that continuous integration checks
+
+lint: $(VENV)/.ready  ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready  ## mypy
+	$(BIN)/mypy
+
+layers: $(VENV)/.ready  ## import-linter
+	$(BIN)/lint-imports
+
+test: $(VENV)/.ready  ## the tests of this repository
+	$(BIN)/python -m pytest -q -m "not slow" -n auto tests
+
+operators: $(VENV)/.ready  ## verify every reference operator
+	$(BIN)/tilewright verify
+
+reference: $(VENV)/.ready  ## render the reference operators anew from their recorded answers
+	for answers in .tilewright/ops/*.yml; do $(BIN)/copier recopy -q -f -a $$answers . || exit 1; done
+
+bench: $(VENV)/.ready  ## time the reference operators beside their peers (needs a GPU)
+	$(BIN)/python benchmarks/reference_ops.py
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install -q --no-deps tilegym
+	touch $@
