@@ -1,0 +1,165 @@
+"""Compile every kernel of an operator for every architecture, dtype and kind of signature, in child processes."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from collections.abc import Generator
+from collections.abc import Sequence
+from contextlib import closing
+from typing import IO
+from typing import Any
+
+from tilewright.aot.targets import TARGETS
+from tilewright.aot.targets import Target
+from tilewright.errors import MissingError
+from tilewright.errors import UsageError
+from tilewright.model.kernel import CaptureFailure
+from tilewright.model.kernel import Compilation
+from tilewright.model.kernel import CompiledKernel
+from tilewright.model.kernel import Resources
+from tilewright.model.operator import Operator
+
+_INSTALL = "Install it: pip install 'cuda-tile[tileiras]>=1.5'"
+Progress = Callable[[int, int], None]  # processes done, processes in all
+
+
+def compile_operator(
+    operator: Operator,
+    *,
+    targets: Sequence[Target] = TARGETS,
+    dtypes: Sequence[str] = (),
+    jobs: int | None = None,
+    time_limit: float = 60.0,
+    progress: Progress | None = None,
+) -> Compilation:
+    """Compile the operator; what the compiler refuses, crashes on or takes too long for is in the result."""
+    for module in ("torch", "cuda.tile"):
+        if not _installed(module):
+            raise MissingError(f"{module} is not installed, so {operator.name} cannot be compiled.", hint=_INSTALL)
+    request = {
+        "operator": {
+            "paths": [str(path) for path in operator.import_paths],
+            "package": operator.host.operators_module,
+            "stub": operator.module(operator.stub),
+            "name": operator.name,
+            "kernel": operator.module(operator.kernel),
+            "test": operator.module(operator.test),
+        },
+        "targets": [target.name for target in targets],
+        "dtypes": list(dtypes),
+        "jobs": jobs or os.cpu_count() or 1,
+        "time_limit": time_limit,
+    }
+    results = _Results(operator.name, dtypes, progress)
+    with closing(_events(operator, request)) as events:
+        for event in events:
+            results.add(event)
+    return results.compilation([target.name for target in targets])
+
+
+class _Results:
+    """What the child process has said so far."""
+
+    def __init__(self, op: str, dtypes: Sequence[str], progress: Progress | None) -> None:
+        self._op = op
+        self._dtypes = dtypes
+        self._progress = progress
+        self._start = time.perf_counter()
+        self._kernels: dict[tuple[str, ...], CompiledKernel] = {}
+        self._failures: list[CaptureFailure] = []
+        self._defined: list[str] = []
+        self._done = 0
+        self._total = 0
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Take one event in."""
+        match event.pop("event"):
+            case "start":
+                self._total = event["units"]
+                self._defined = event["kernels"]
+                self._check_dtypes(event["dtypes"])
+            case "kernel":
+                resources = event.pop("resources")
+                kernel = CompiledKernel(**event, resources=resources and Resources(**resources))
+                self._kernels.setdefault((kernel.arch, kernel.symbol, kernel.hints), kernel)
+            case "failure":
+                self._failures.append(CaptureFailure(**event))
+            case "broken":
+                self._failures.append(CaptureFailure(arch="", dtype="", error=event["error"]))
+            case "no compiler":
+                raise MissingError(event["error"], hint=_INSTALL)
+            case "unit":
+                self._done += 1
+        if self._progress:
+            self._progress(self._done, self._total)
+
+    def _check_dtypes(self, known: Sequence[str]) -> None:
+        unknown = [dtype for dtype in self._dtypes if dtype not in known]
+        if unknown:
+            raise UsageError(
+                f"The tests of {self._op} do not cover {', '.join(unknown)}.", expected=f"Known: {', '.join(known)}."
+            )
+
+    def compilation(self, archs: list[str]) -> Compilation:
+        """All of it, in a stable order."""
+        kernels = sorted(
+            self._kernels.values(), key=lambda k: (k.kernel, archs.index(k.arch), k.dtype, k.signature, k.symbol)
+        )
+        launched = {kernel.kernel for kernel in kernels}
+        # With fewer dtypes, or where a host function failed, that a kernel is not reached says nothing.
+        complete = not self._failures and not self._dtypes
+        return Compilation(
+            op=self._op,
+            kernels=tuple(kernels),
+            failures=tuple(self._failures),
+            unreached=tuple(name for name in self._defined if complete and name not in launched),
+            seconds=time.perf_counter() - self._start,
+        )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _events(operator: Operator, request: dict[str, Any]) -> Generator[dict[str, Any]]:
+    # No GPU is used, and none may be woken up; an autotuner has nothing to measure.
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "TILEGYM_DISABLE_AUTOTUNE": "1"}
+    command = [sys.executable, "-P", "-m", "tilewright.aot.server"]
+    with (
+        tempfile.TemporaryFile("w+") as stderr,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            cwd=operator.host.root,
+            env=environment,
+        ) as server,
+    ):
+        assert server.stdin
+        assert server.stdout
+        try:
+            with server.stdin:
+                json.dump(request, server.stdin)
+            yield from map(json.loads, server.stdout)
+        except BaseException:
+            server.terminate()  # it ends its workers
+            raise
+        if server.wait():
+            error = _last_line(stderr) or f"the compiling process exited with {server.returncode}"
+            yield {"event": "broken", "error": error}
+
+
+def _last_line(stream: IO[str]) -> str:
+    stream.seek(0)
+    lines = stream.read().split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,117 @@
+"""Compile the kernels that an operator launches for one architecture and dtype, in a process of its own."""
+
+import io
+import os
+import re
+import signal
+import time
+from dataclasses import dataclass
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cuda.tile as ct
+import torch
+from cuda.tile.compilation import CallingConvention
+from cuda.tile.compilation import KernelSignature
+from cuda.tile.compilation import export_kernel
+
+from tilewright.aot.capture import Recorder
+from tilewright.aot.capture import Subject
+from tilewright.aot.capture import capture
+from tilewright.aot.cubin import read_resources
+from tilewright.aot.standin import StandIn
+from tilewright.aot.targets import Target
+from tilewright.model.kernel import CaptureFailure
+from tilewright.model.kernel import CompiledKernel
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Work of one process: fresh, so that nothing cached for another architecture or dtype is used."""
+
+    target: Target
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What every worker inherits from the process it is forked from."""
+
+    subject: Subject
+    recorder: Recorder
+    gpu: StandIn
+
+
+def work(imported: Imported, unit: Unit, done: frozenset[str], time_limit: float, channel: Connection) -> None:
+    """Send each kernel before it is compiled and again with the result, except those already done."""
+    os.setpgrp()  # so that the compiler it started can be ended with it
+    imported.gpu.target = unit.target
+    try:
+        launches = capture(imported.subject, imported.recorder, imported.subject.dtypes[unit.dtype])
+        kernels = {kernel_id(k): (k, launch) for launch in reversed(launches) for k in [_describe(launch, unit)]}
+    except Exception as err:
+        channel.send(CaptureFailure(arch=unit.target.name, dtype=unit.dtype, error=describe_error(err)))
+        return
+    for identity, (kernel, launch) in reversed(kernels.items()):
+        if identity not in done:
+            channel.send(kernel)
+            channel.send(compile_kernel(kernel, launch.kernel, launch.signature, unit.target, time_limit))
+
+
+def kernel_id(kernel: CompiledKernel) -> str:
+    """What tells two compilations of one unit apart."""
+    return f"{kernel.symbol} {kernel.hints}"
+
+
+def _describe(launch: Any, unit: Unit) -> CompiledKernel:
+    return CompiledKernel(
+        kernel=launch.name,
+        arch=unit.target.name,
+        dtype=unit.dtype,
+        signature="aligned" if launch.aligned else "unaligned",
+        symbol=launch.signature.symbol,
+        hints=launch.hints,
+    )
+
+
+def compile_kernel(
+    kernel: CompiledKernel, function: Any, signature: KernelSignature, target: Target, time_limit: float
+) -> CompiledKernel:
+    """Compile one kernel; whatever goes wrong is its result."""
+    cubin = io.BytesIO()
+    start = time.perf_counter()
+    try:
+        with ct.compiler_timeout(time_limit):
+            export_kernel(function, [signature], cubin, gpu_code=target.name, output_format="cubin")
+        resources = read_resources(cubin.getvalue())[kernel.symbol]
+    except Exception as err:
+        return replace(kernel, seconds=time.perf_counter() - start, error=describe_error(err))
+    error = ""
+    if resources.shared_bytes > target.shared_kib * 1024:
+        error = f"needs {resources.shared_bytes / 1024:.0f} KiB of shared memory; a block may have {target.shared_kib}"
+    return replace(kernel, seconds=time.perf_counter() - start, resources=resources, error=error)
+
+
+def warm_up(target: Target) -> None:
+    """Do what is slow only the first time: import what meta tensors need, find the compiler and ask its version."""
+    torch.randn(1, device="meta")
+    signature = KernelSignature([], CallingConvention.cutile_python_v2())
+    export_kernel(_nothing, [signature], io.BytesIO(), gpu_code=target.name, output_format="cubin")
+
+
+@ct.kernel  # type: ignore[untyped-decorator]
+def _nothing() -> None:
+    pass
+
+
+def describe_error(err: Exception) -> str:
+    """One line: what was raised, where in the kernel."""
+    if isinstance(err, ct.TileError):
+        code = re.match(r"Return code (-?\d+)\n", err.message)
+        if code and int(code[1]) < 0:
+            return f"the compiler was ended by {signal.Signals(-int(code[1])).name}"
+        text = err.message[code.end() :] if code else err.message
+        place = f" ({err.loc})" if err.loc.filename else ""
+        return " ".join(text.split()) + place
+    return f"{type(err).__name__}: {' '.join(str(err).split())}"
