@@ -1,6 +1,7 @@
 """Find the repository around a folder: by its profile, or by what only TileGym has."""
 
 from pathlib import Path
+from typing import Any
 from typing import get_args
 
 from tilewright.errors import HostError
@@ -32,7 +33,7 @@ def _read(root: Path) -> Host:
         raise _bad(path, "is not YAML") from error
     if not isinstance(profile, dict):
         raise _bad(path, "is not a mapping")
-    layout = profile.get("layout")
+    layout: Any = profile.get("layout")
     if layout not in get_args(Layout):
         raise _bad(path, f"has the layout {layout!r}")
     package = profile.get("package")

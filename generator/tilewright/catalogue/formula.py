@@ -1,0 +1,195 @@
+"""Read a formula: tensors, scalars, locals and the result, or say where it goes wrong."""
+
+import ast
+import difflib
+import keyword
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.catalogue.expression import Call
+from tilewright.catalogue.expression import Comparison
+from tilewright.catalogue.expression import Expression
+from tilewright.catalogue.expression import Name
+from tilewright.catalogue.expression import Negation
+from tilewright.catalogue.expression import Number
+from tilewright.catalogue.expression import Operation
+from tilewright.catalogue.expression import calls
+from tilewright.catalogue.expression import names
+from tilewright.catalogue.functions import Function
+from tilewright.errors import UsageError
+
+NUMBER = r"(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?"
+CLAUSE = re.compile(r",?\s*(?:(?P<name>\w+)\s*=(?!=))?\s*(?P<value>.*?)\s*")
+OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+# What the rendered code calls by these names.
+RESERVED = {"out", "ct", "torch", "math", "kwargs", "self", "grad", "acc", "bias", "x_grad", "kernel"}
+MOST_TENSORS = 4
+LONGEST = 500
+GRAMMAR = "names, numbers, + - * / **, comparisons inside where(condition, a, b), and calls"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formula:
+    """A formula of the language, taken apart."""
+
+    text: str
+    tensors: tuple[str, ...]  # in the order in which they appear
+    scalars: tuple[tuple[str, str], ...]  # name and default
+    locals: tuple[tuple[str, Expression], ...]
+    result: Expression
+
+
+def parse_formula(text: str, functions: Mapping[str, Function], *, given: tuple[str, ...] = ()) -> Formula:
+    """The parts of a formula; `given` are names that are neither tensors nor scalars, such as `acc`."""
+    return _Reader(text, functions, given).formula()
+
+
+class _Reader:
+    """Reads one formula and knows where it is in the text, for the caret of an error."""
+
+    def __init__(self, text: str, functions: Mapping[str, Function], given: tuple[str, ...]) -> None:
+        self.text = text
+        self.functions = functions
+        self.given = given
+        self.start = 0
+
+    def formula(self) -> Formula:
+        if len(self.text) > LONGEST:
+            raise UsageError(
+                f"the formula has {len(self.text)} characters",
+                expected=f"at most {LONGEST}",
+                hint="compute a part of it in an operator of its own",
+            )
+        if foreign := re.search(r"[^A-Za-z0-9_.+\-*/()<>=!,; ]", self.text):
+            raise self._error(f"has {foreign[0]!r} in it", f"it is made of {GRAMMAR}", *foreign.span())
+        scalars: dict[str, str] = {}
+        locals_: dict[str, Expression] = {}
+        result: Expression | None = None
+        used: list[str] = []
+        # A comma before `name =` separates like a semicolon: "x * alpha, alpha=1.0".
+        for piece in re.finditer(r"(?:(?!,\s*[A-Za-z_]\w*\s*=[^=])[^;])+", self.text):
+            clause = CLAUSE.fullmatch(piece[0])
+            assert clause is not None
+            self.start = piece.start()
+            name, value = clause["name"], clause["value"]
+            if name is None and not value:
+                continue
+            if name is not None:
+                self._check_declared(name, {*scalars, *locals_}, *clause.span("name"))
+            elif result is not None:
+                raise self._error("has more than one result", "name it, as in t = x * y; t + 1", *clause.span("value"))
+            if name is not None and re.fullmatch(f"-?{NUMBER}", value):
+                scalars[name] = value
+                continue
+            if name in used:
+                raise self._error(f"uses {name} before it is defined", "define it first", *clause.span("name"))
+            self.start += clause.start("value")
+            expression = self._clause(value)
+            used.extend(names(expression))
+            if name is None:
+                result = expression
+            else:
+                locals_[name] = expression
+        self.start = 0
+        if result is None:
+            raise self._error("has no result", "end with an expression, for example x * sigmoid(x)", 0, len(self.text))
+        self._check_calls((*locals_.items(), ("", result)), scalars)
+        bound = {*scalars, *locals_, *self.given}
+        tensors = tuple(dict.fromkeys(name for name in used if name not in bound))
+        if not tensors and not self.given:
+            raise self._error("has no tensor in it", "free names are tensors: x * sigmoid(x)", 0, len(self.text))
+        if len(tensors) > MOST_TENSORS:
+            raise self._error(f"has {len(tensors)} tensors", f"at most {MOST_TENSORS} are possible", 0, len(self.text))
+        return Formula(
+            text=self.text,
+            tensors=tensors,
+            scalars=tuple(scalars.items()),
+            locals=tuple(locals_.items()),
+            result=result,
+        )
+
+    def _clause(self, value: str) -> Expression:
+        try:
+            tree = ast.parse(value, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            # An offset of 0 means the end of the text.
+            at = (getattr(error, "offset", None) or len(value) + 1) - 1
+            raise self._error("is not an expression", f"it is made of {GRAMMAR}", at, at + 1) from error
+        if isinstance(tree, ast.Compare):
+            raise self._error("compares outside of where", "choose with it: where(x > 0, x, 0.0)", *_span(tree))
+        return self._expression(tree)
+
+    def _expression(self, node: ast.expr) -> Expression:
+        match node:
+            case ast.Constant() if re.fullmatch(NUMBER, text := self._source(node)):
+                return Number(text)
+            case ast.Name(name):
+                self._check_name(node, name)
+                return Name(name)
+            case ast.UnaryOp(ast.USub(), operand):
+                return Negation(self._expression(operand))
+            case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
+                if isinstance(operator, ast.Div) and isinstance(right, ast.Constant) and right.value == 0:
+                    raise self._error("divides by a literal zero", "divide by something else", *_span(right))
+                return Operation(OPERATORS[type(operator)], self._expression(left), self._expression(right))
+            case ast.Compare(left, [operator], [right]) if type(operator) in COMPARISONS:
+                return Comparison(COMPARISONS[type(operator)], self._expression(left), self._expression(right))
+            case ast.Call(ast.Name(name), arguments, []):
+                self._check_call(node, name, len(arguments))
+                return Call(name, tuple(map(self._expression, arguments)))
+            case _:
+                raise self._error(f"has {self._source(node)!r} in it", f"it is made of {GRAMMAR}", *_span(node))
+
+    def _check_call(self, node: ast.Call, name: str, count: int) -> None:
+        if name not in self.functions:
+            nearest = difflib.get_close_matches(name, self.functions, n=1)
+            advice = f"did you mean {nearest[0]}?" if nearest else "use one of them"
+            known = ", ".join(sorted(self.functions))
+            raise self._error(f"calls {name}, but the functions are {known}", advice, *_span(node.func))
+        if count != (takes := self.functions[name].arguments):
+            raise self._error(f"gives {name} {count} argument{'s' * (count != 1)}", f"it takes {takes}", *_span(node))
+
+    def _check_calls(self, clauses: Iterable[tuple[str, Expression]], scalars: Mapping[str, str]) -> None:
+        """Functions are those of tensors: torch.exp does not take a float."""
+        flat = set(scalars)
+        for name, expression in clauses:
+            for call in calls(expression):
+                if flat.issuperset(names(call)):
+                    advice = "put its value there: functions take tensors"
+                    raise self._error(
+                        f"calls {call.function} without a tensor", f"in {call}: {advice}", 0, len(self.text)
+                    )
+            if name and flat.issuperset(names(expression)):
+                flat.add(name)
+
+    def _check_name(self, node: ast.Name, name: str) -> None:
+        if name in self.functions:
+            raise self._error(f"uses the function {name} without arguments", f"write {name}(...)", *_span(node))
+        if name in RESERVED and name not in self.given:
+            raise self._error(f"uses the reserved name {name}", "the generated code has it; use another", *_span(node))
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise self._error(f"uses the name {name}", "names are lower case, for example x or gate", *_span(node))
+
+    def _check_declared(self, name: str, taken: set[str], first: int, last: int) -> None:
+        if name in taken:
+            raise self._error(f"declares {name} twice", "use another name", first, last)
+        reserved = name in RESERVED or name in self.functions or name in self.given or keyword.iskeyword(name)
+        if reserved or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise self._error(f"declares {name}", "use a lower-case name that is not taken", first, last)
+
+    def _source(self, node: ast.expr) -> str:
+        first, last = _span(node)
+        return self.text[self.start + first : self.start + last]
+
+    def _error(self, what: str, advice: str, first: int, last: int) -> UsageError:
+        """The formula on the second line and a caret below the place on the third."""
+        caret = " " * (self.start + first) + "^" * max(last - first, 1)
+        return UsageError(f"the formula {what}", expected=f"  {self.text}", hint=f"  {caret} {advice}")
+
+
+def _span(node: ast.expr) -> tuple[int, int]:
+    assert node.end_col_offset is not None
+    return node.col_offset, node.end_col_offset

@@ -1,0 +1,30 @@
+"""The functions that a formula may call."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """One function of the template's table."""
+
+    name: str
+    arguments: int
+    torch: str
+    gradient: tuple[str, ...] = ()  # per argument, in terms of a, b, c and `grad`; empty: not known
+
+
+def read_functions(partials: Path) -> dict[str, Function]:
+    """The table `functions.yml` of the template."""
+    import yaml
+
+    table = yaml.safe_load((partials / "functions.yml").read_text(encoding="utf-8"))
+    return {
+        name: Function(
+            name=name,
+            arguments=entry["args"],
+            torch=entry["torch"],
+            gradient=tuple(entry.get("gradient", ())),
+        )
+        for name, entry in table.items()
+    }
