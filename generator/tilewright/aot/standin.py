@@ -32,6 +32,8 @@ class OnMeta(TorchFunctionMode):  # type: ignore[misc]
             return False
         if func == torch.Tensor.cuda:
             return args[0]
+        if func is torch.device:
+            return func(*args, **(kwargs or {}))
         return func(*map(_redirect, args), **{name: _redirect(value) for name, value in (kwargs or {}).items()})
 
 

@@ -30,11 +30,14 @@ class CompiledKernel:
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureFailure:
-    """An architecture and dtype for which the host function launched nothing that could be compiled."""
+    """Why nothing was compiled: for one architecture and dtype, or, where both are empty, at all."""
 
     arch: str
     dtype: str
     error: str
+
+    def __str__(self) -> str:
+        return f"{self.arch} {self.dtype}: {self.error}" if self.arch else self.error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class Compilation:
     @property
     def errors(self) -> tuple[str, ...]:
         """One line for each thing that is wrong, most telling first."""
-        capture = tuple(f"{f.arch} {f.dtype}: {f.error}" for f in self.failures)
+        capture = tuple(map(str, self.failures))
         compiler = tuple(f"{k.kernel} {k.arch} {k.dtype} {k.signature}: {k.error}" for k in self.kernels if k.error)
         missed = tuple(f"{name} is launched by no shape in _aligned or _ragged: add one" for name in self.unreached)
         return capture + compiler + missed

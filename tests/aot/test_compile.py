@@ -1,0 +1,154 @@
+import time
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("cuda.tile")
+
+from tilewright.aot.compile import compile_operator
+from tilewright.aot.targets import select
+from tilewright.errors import MissingError
+from tilewright.errors import UsageError
+
+from ..support.hosts import edit
+from ..support.hosts import scale_add
+
+BODY = "    i = ct.bid(0)\n    t = ct.load(Dout"
+
+
+@pytest.fixture
+def operator(tmp_path):
+    return scale_add(tmp_path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """A compiler cache of our own: neither filled by nor filling the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_TILE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def compiled(operator, arch="sm_90", **options):
+    return compile_operator(operator, targets=select(arch), **options)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory, cache):
+    """The operator as it is, compiled for two architectures, and what was said about progress."""
+    said = []
+    operator = scale_add(tmp_path_factory.mktemp("plain"))
+    return compiled(operator, "sm_89,sm_90", progress=lambda done, total: said.append((done, total))), said
+
+
+def test_each_kernel_dtype_and_kind_of_signature_is_compiled_once(plain):
+    result, _ = plain
+    assert not result.errors
+    assert [(k.kernel, k.arch, k.dtype, k.signature) for k in result.kernels] == [
+        (kernel, arch, dtype, signature)
+        for kernel in ("_scale_add_bwd_kernel", "_scale_add_kernel")
+        for arch in ("sm_89", "sm_90")
+        for dtype in ("float16", "float32")
+        for signature in ("aligned", "unaligned")
+    ]
+
+
+def test_resources_are_read(plain):
+    result, _ = plain
+    assert all(k.resources and k.resources.registers > 0 for k in result.kernels)
+
+
+def test_host_function_chooses_for_the_architecture_compiled_for(plain):
+    # The last constant in the symbol is the tile size: 1024 before sm_90, 2048 from there on.
+    result, _ = plain
+    assert {(k.arch, k.symbol.rpartition("_")[2]) for k in result.kernels} == {("sm_89", "I1024"), ("sm_90", "I2048")}
+
+
+def test_hints_are_compiled_with(plain):
+    result, _ = plain
+    assert {(k.kernel, k.hints) for k in result.kernels} == {
+        ("_scale_add_kernel", "occupancy=4"),
+        ("_scale_add_bwd_kernel", ""),
+    }
+
+
+def test_progress_goes_from_nothing_to_all(plain):
+    _, said = plain
+    assert (said[0], said[-1]) == ((0, 4), (4, 4))
+
+
+def test_what_the_compiler_refuses_is_a_result_with_its_place(operator):
+    edit(operator, operator.kernel, BODY, BODY.replace("ct.bid(0)", "ct.arange(0, 1024)"))
+    result = compiled(operator, dtypes=["float32"])
+    failed = [k for k in result.kernels if k.error]
+    assert {k.kernel for k in failed} == {"_scale_add_bwd_kernel"}
+    assert "arange(): too many positional arguments" in failed[0].error
+    assert "cutile.py:21" in failed[0].error
+    assert len(result.kernels) == 4
+    assert len(result.errors) == 2
+
+
+def test_crash_while_compiling_is_a_result_and_the_rest_goes_on(operator):
+    edit(operator, operator.kernel, "import torch\n", "import torch\nimport os\n")
+    edit(operator, operator.kernel, BODY, "    ct.static_eval(os.kill(os.getpid(), 11))\n" + BODY)
+    result = compiled(operator, dtypes=["float32"])
+    assert [(k.kernel, k.error) for k in result.kernels] == [
+        ("_scale_add_bwd_kernel", "the process was ended by SIGSEGV"),
+        ("_scale_add_bwd_kernel", "the process was ended by SIGSEGV"),
+        ("_scale_add_kernel", ""),
+        ("_scale_add_kernel", ""),
+    ]
+
+
+def test_compilation_without_end_is_stopped(operator):
+    edit(operator, operator.kernel, "import torch\n", "import torch\nimport time\n")
+    edit(operator, operator.kernel, BODY, "    ct.static_eval(time.sleep(600))\n" + BODY)
+    start = time.monotonic()
+    result = compiled(operator, dtypes=["float32"], time_limit=1)
+    assert time.monotonic() - start < 60
+    assert [k.error for k in result.kernels] == ["no answer in 1 s", "no answer in 1 s", "", ""]
+
+
+def test_host_function_that_fails_is_reported_with_what_it_raised(operator):
+    edit(operator, operator.kernel, "out = torch.empty_like(x) if", "x.sum().item()\n    out = torch.empty_like(x) if")
+    result = compiled(operator)
+    assert [(f.arch, f.dtype) for f in result.failures] == [("sm_90", "float32"), ("sm_90", "float16")]
+    assert "item()" in result.errors[0]
+
+
+def test_crash_of_the_host_function_is_reported(operator):
+    edit(
+        operator,
+        operator.kernel,
+        "out = torch.empty_like(x) if",
+        "import os; os.abort()\n    out = torch.empty_like(x) if",
+    )
+    assert [f.error for f in compiled(operator, dtypes=["float32"]).failures] == ["the process was ended by SIGABRT"]
+
+
+def test_module_that_cannot_be_imported_is_reported(operator):
+    edit(operator, operator.kernel, "import torch\n", "import torch\nimport no_such_module\n")
+    assert compiled(operator).errors == ("ModuleNotFoundError: No module named 'no_such_module'",)
+
+
+def test_kernel_that_no_shape_reaches_is_reported(operator):
+    edit(operator, operator.kernel, "_ScaleAdd.apply(x, y, alpha)", "_launch(_scale_add_kernel, x, (x, x, x, alpha))")
+    result = compiled(operator)
+    assert result.unreached == ("_scale_add_bwd_kernel",)
+    assert "_scale_add_bwd_kernel" in result.errors[-1]
+
+
+def test_what_modules_print_does_not_disturb(operator):
+    edit(operator, operator.kernel, "import torch\n", 'import torch\n\nprint(\'{"event": "unit"}\')\n')
+    assert not compiled(operator).errors
+
+
+def test_unknown_dtype_is_refused_with_the_known_ones(operator):
+    with pytest.raises(UsageError, match=r"do not cover float8.\nKnown: float32, float16"):
+        compiled(operator, dtypes=["float8"])
+
+
+def test_missing_compiler_is_said(operator, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingError, match="pip install"):
+        compiled(operator)
