@@ -45,7 +45,7 @@ def find_family(name: str, families: tuple[Family, ...]) -> Family:
     nearest = difflib.get_close_matches(name, names, n=1)
     raise UsageError(
         f"{name!r} is not a family",
-        expected=f"one of {', '.join(names)}",
+        expected=f"expected one of {', '.join(names)}",
         hint=f"did you mean {nearest[0]}?" if nearest else "what each computes: tilewright list",
     )
 

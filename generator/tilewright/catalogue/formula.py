@@ -60,7 +60,7 @@ class _Reader:
         if len(self.text) > LONGEST:
             raise UsageError(
                 f"the formula has {len(self.text)} characters",
-                expected=f"at most {LONGEST}",
+                expected=f"expected at most {LONGEST}",
                 hint="compute a part of it in an operator of its own",
             )
         if foreign := re.search(r"[^A-Za-z0-9_.+\-*/()<>=!,; ]", self.text):

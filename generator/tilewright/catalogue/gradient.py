@@ -87,7 +87,7 @@ class _Chain:
             known = sorted(name for name, entry in self.functions.items() if entry.gradient)
             raise UsageError(
                 f"the gradient of {function} is not known, in {self.text}",
-                expected=f"functions with a known gradient: {', '.join(known)}",
+                expected=f"expected functions with a known gradient: {', '.join(known)}",
                 hint="give it: --grad-formula, one per tensor separated by `;`, in terms of the inputs and `grad`",
             )
         values = {"grad": grad, **dict(zip("abc", arguments, strict=False))}

@@ -23,7 +23,7 @@ def check_operator_name(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or len(name) > LONGEST:
         raise UsageError(
             f"{name!r} is not an operator name",
-            expected=f"snake_case ASCII of at most {LONGEST} characters, for example rms_norm",
+            expected=f"expected snake_case ASCII of at most {LONGEST} characters, for example rms_norm",
             hint=f"for example: tilewright new {_similar(name)}",
         )
     for names, what in (
@@ -34,7 +34,7 @@ def check_operator_name(name: str) -> None:
         if name in names:
             raise UsageError(
                 f"{name} is {what}",
-                expected="a name of its own",
+                expected="expected a name of its own",
                 hint=f"for example: tilewright new {name}_op",
             )
 
@@ -44,17 +44,19 @@ def check_operator_is_free(name: str, host: Host) -> None:
     if (host.root / ".tilewright" / "ops" / f"{name}.yml").exists():
         raise OperatorExistsError(
             f"operator {name} already exists in {host.root}",
-            expected="a name that is free",
+            expected="expected a name that is free",
             hint=f"to see it: tilewright status; to start over: tilewright remove {name}",
         )
     package = host.root / host.package
     if host.layout == "standalone" and name == package.name:
-        raise UsageError(f"{name} is the package itself", expected="a name that is free", hint=f"use {name}_op")
+        raise UsageError(
+            f"{name} is the package itself", expected="expected a name that is free", hint=f"use {name}_op"
+        )
     for path in _modules(name, package, host):
         if path.exists():
             raise OperatorExistsError(
                 f"{path.relative_to(host.root)} already exists and was not written by tilewright",
-                expected="a name that no operator or module here has",
+                expected="expected a name that no operator or module here has",
                 hint=f"use another name, or move {path.relative_to(host.root)} away",
             )
 

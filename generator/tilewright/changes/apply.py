@@ -69,7 +69,7 @@ def _check(root: Path, change: FileChange) -> None:
     if found != change.before or (found is None and target.exists()):
         raise UsageError(
             f"{target} is not what it was when the change was planned",
-            expected="nothing there" if change.before is None else "the content that was read",
+            expected="expected nothing there" if change.before is None else "expected the content that was read",
             hint="run the command again; if it is your own file, move it away first",
         )
     folder = target.parent
@@ -79,6 +79,6 @@ def _check(root: Path, change: FileChange) -> None:
         if not os.access(place, os.W_OK) or not folder.is_dir():
             raise UsageError(
                 f"{place} cannot be written",
-                expected="a file or folder that this user may change",
+                expected="expected a file or folder that this user may change",
                 hint="change its permissions or owner; nothing was written",
             )

@@ -65,7 +65,7 @@ def _check(target: Path, before: str | None, folder: Path) -> None:
     if found != before:
         raise UsageError(
             f"{target} was edited after a command that would have changed it was killed",
-            expected=f"its content as of that command, or no journal in {folder}",
+            expected=f"expected its content as of that command, or no journal in {folder}",
             hint=f"undo the edit and run the command again, or give the killed command up: rm -r {folder}",
         )
 

@@ -26,7 +26,7 @@ def exclusive(root: Path, *, wait: bool = True) -> Iterator[Path | None]:
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
         raise UsageError(
             f"{root} cannot be written: {error.strerror}",
-            expected="a folder in which files can be created",
+            expected="expected a folder in which files can be created",
             hint="choose another folder, or change its permissions",
         ) from error
     if descriptor is None:

@@ -45,6 +45,6 @@ def _read(root: Path) -> Host:
 def _bad(path: Path, what: str) -> HostError:
     return HostError(
         f"{path} {what}",
-        expected="two lines such as `layout: standalone` (or tilegym) and `package: my_ops`",
+        expected="expected two lines such as `layout: standalone` (or tilegym) and `package: my_ops`",
         hint="mend the file, or remove it to have the next `tilewright new` write it again",
     )

@@ -1,0 +1,95 @@
+"""The command line: its verbs in panels, the options that all of them have, and its exit codes."""
+
+import sys
+from typing import Annotated
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+from typer.core import TyperGroup
+
+from tilewright import __version__
+from tilewright.cli import exits
+from tilewright.cli.list import list_
+from tilewright.cli.new import new
+from tilewright.cli.register import register
+from tilewright.cli.remove import remove
+
+EPILOG = """Examples:
+
+tilewright new rms_norm --family row_norm
+
+tilewright new swish --formula "x * sigmoid(beta * x), beta=1.0" --backward
+
+tilewright verify swish"""
+
+
+class Verb(TyperCommand):
+    """A command whose errors are messages."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with exits.errors_as_messages(debug=ctx.find_root().params["debug"]):
+            _finish_interrupted_command()
+            return super().invoke(ctx)
+
+
+class Verbs(TyperGroup):
+    """All commands; `--debug` may stand anywhere."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Move `--debug` to where it is declared."""
+        if "--debug" in args:
+            args = ["--debug", *(arg for arg in args if arg != "--debug")]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=Verbs,
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for panel, name, function in (
+    ("Create", "new", new),
+    ("Create", "remove", remove),
+    ("Create", "register", register),
+    ("Understand", "list", list_),
+):
+    app.command(name, cls=Verb, rich_help_panel=panel)(function)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        print(f"tilewright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def tilewright(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Add cuTile GPU operators to a repository, check them and keep them up to date with their template."""
+
+
+def _finish_interrupted_command() -> None:
+    """Whatever runs next after a kill sees all of an operator or nothing of it."""
+    from pathlib import Path
+
+    from tilewright.changes import recover
+
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        recover(folder)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(exits.Exit.INTERRUPTED)

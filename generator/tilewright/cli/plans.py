@@ -1,0 +1,126 @@
+"""What `new`, `remove` and `register` change: what is rendered and, in TileGym, what is registered."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from pathlib import PurePosixPath
+from typing import Any
+
+from tilewright.catalogue.names import check_operator_is_free
+from tilewright.errors import OperatorExistsError
+from tilewright.errors import UsageError
+from tilewright.model.change import ChangeSet
+from tilewright.model.change import FileChange
+from tilewright.model.host import Host
+from tilewright.render import Rendering
+from tilewright.render import Source
+from tilewright.render import render
+from tilewright.render import scaffold
+
+ANSWERS = PurePosixPath(".tilewright/ops")
+OPS = PurePosixPath("src/tilegym/ops/ops.py")
+
+
+def plan_new(source: Source, answers: Mapping[str, Any], root: Path) -> ChangeSet:
+    """The files of a new operator and, in TileGym, its registration."""
+    rendering = render(source, answers, root, overwrite=True)
+    _refuse_unused(answers, rendering)
+    op, layout = rendering.answers["op"], rendering.answers["layout"]
+    if layout != "single_file":
+        package = rendering.answers.get("package", "src/tilegym")
+        check_operator_is_free(op, Host(root=root, layout=layout, package=package))
+    changes = scaffold(rendering, root)
+    if layout == "tilegym":
+        registration = _registration(source, rendering.answers, root)
+        if OPS not in {change.path for change in registration.changes}:
+            raise OperatorExistsError(
+                f"{OPS} already dispatches {op}",
+                expected="expected a name that no operator of TileGym has",
+                hint="use another name; tilewright status shows what is there",
+            )
+        changes = changes.merged(registration)
+    return changes
+
+
+def plan_register(source: Source, op: str, host: Host) -> ChangeSet:
+    """What is missing of an operator's registration in TileGym."""
+    if host.layout != "tilegym":
+        raise UsageError(
+            f"{host.root} is not a TileGym checkout",
+            expected="expected a checkout with src/tilegym/ops/ops.py; elsewhere an operator registers itself",
+        )
+    answers = read_answers(op, host.root)
+    placed = "" if answers.get("placement", "main") == "main" else "/experimental"
+    kernel = f"src/tilegym/ops/cutile{placed}/{op}.py"
+    if not (host.root / kernel).exists():
+        raise UsageError(
+            f"{kernel} does not exist, so there is nothing to register",
+            expected=f"expected the files that {ANSWERS / op}.yml records",
+            hint=f"write them again: copier recopy -a {ANSWERS / op}.yml",
+        )
+    return _registration(source, answers, host.root)
+
+
+def plan_remove(source: Source, op: str, host: Host) -> tuple[ChangeSet, tuple[PurePosixPath, ...]]:
+    """The removal of everything that belongs to the operator alone, and which of these files were edited."""
+    answers = read_answers(op, host.root)
+    rendering = render(source, answers, host.root, overwrite=True)
+    own = {file.path: file.content for file in rendering.files if not file.shared}
+    if host.layout == "tilegym" and _is_last(op, host.root):
+        # A checkout of somebody else's keeps no trace of the generator.
+        own |= {file.path: file.content for file in rendering.files if file.shared}
+    changes, edited = [], []
+    for path, content in own.items():
+        if (host.root / path).is_file():
+            before = (host.root / path).read_bytes()
+            changes.append(FileChange(path=path, before=before, after=None))
+            if before != content:
+                edited.append(path)
+    removal = ChangeSet(root=host.root, changes=tuple(changes))
+    if host.layout == "tilegym":
+        from tilewright.codemod import unregister
+
+        removal = removal.merged(unregister(host.root, op))
+    return removal, tuple(path for path in edited if path.parent != ANSWERS)
+
+
+def read_answers(op: str, root: Path) -> dict[str, Any]:
+    """The answers that an operator was made from."""
+    import yaml
+
+    path = root / ANSWERS / f"{op}.yml"
+    try:
+        recorded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(
+            f"no operator {op} that tilewright made in {root}",
+            expected=f"expected a file {ANSWERS / op}.yml",
+            hint="tilewright status shows the operators here",
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not YAML", hint="take it from the history: git checkout -- it") from error
+    if not isinstance(recorded, dict) or recorded.get("op") != op:
+        raise UsageError(f"{path} does not record the operator {op}", hint="take it from the history of the repository")
+    return {key: value for key, value in recorded.items() if not key.startswith("_")}
+
+
+def _registration(source: Source, answers: Mapping[str, Any], root: Path) -> ChangeSet:
+    from tilewright.codemod import register
+
+    stub = render(source, {**answers, "layout": "stub"}, root, overwrite=True).files[0].content.decode()
+    return register(root, answers["op"], stub=stub, placement=answers["placement"])
+
+
+def _refuse_unused(answers: Mapping[str, Any], rendering: Rendering) -> None:
+    """An answer that changes nothing is a misunderstanding."""
+    for key in answers:
+        if key not in rendering.answers:
+            about = "layout" if key in ("package", "placement") else "family"
+            raise UsageError(
+                f"{key} does not apply to the {about} {rendering.answers[about]}",
+                expected="expected only options that change what is generated",
+                hint=f"leave it out, or choose another {about}: tilewright list",
+            )
+
+
+def _is_last(op: str, root: Path) -> bool:
+    return [path.stem for path in (root / ANSWERS).glob("*.yml")] == [op]

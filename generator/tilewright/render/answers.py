@@ -1,0 +1,121 @@
+"""Turn texts from the command line into answers, checked: copier itself ignores keys that it does not know."""
+
+import difflib
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import UsageError
+
+SHORT_DTYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "half": "float16",
+    "bf16": "bfloat16",
+    "i32": "int32",
+    "i64": "int64",
+}
+STEPS = ("stub", "kernel", "registration", "tests", "benchmark", "verify")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One recorded question of the template."""
+
+    name: str
+    is_text: bool  # else YAML: a list, a flag, a mapping
+    choices: tuple[str, ...] = ()
+
+
+def read_questions(template: Path) -> dict[str, Question]:
+    """The questions that are recorded; those with `when: false` are computed."""
+    import yaml
+
+    config = yaml.safe_load((template / "copier.yml").read_text(encoding="utf-8"))
+    return {
+        name: Question(
+            name=name,
+            is_text=details["type"] == "str" and not details.get("multiselect"),
+            choices=tuple(_values(details.get("choices", ()))),
+        )
+        for name, details in config.items()
+        if not name.startswith("_") and details.get("when") is not False
+    }
+
+
+def parse_data(pairs: Iterable[str], questions: Mapping[str, Question]) -> dict[str, Any]:
+    """`KEY=VALUE` texts as answers of the type that each question has."""
+    import yaml
+
+    answers: dict[str, Any] = {}
+    for key, text in parse_pairs(pairs, "--data").items():
+        if key not in questions:
+            raise _unknown(f"{key!r} is not a question of the template", key, questions)
+        try:
+            answers[key] = text if questions[key].is_text else yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"--data {key}={text} is not YAML", hint="quote it, for example -d 'x=[a, b]'") from error
+    return answers
+
+
+def check_choices(answers: Mapping[str, Any], questions: Mapping[str, Question]) -> None:
+    """Refuse what is not among the choices of a question, naming the nearest."""
+    for key, value in answers.items():
+        choices = questions[key].choices
+        for item in value if isinstance(value, list) else [value]:
+            if choices and item not in choices:
+                raise _unknown(f"{item!r} is not a {key.removesuffix('s')}", str(item), choices)
+
+
+def parse_dtypes(texts: str | list[str]) -> list[str]:
+    """`f32,bf16` or `torch.float32,bfloat16` as the names that the template uses."""
+    texts = texts.split(",") if isinstance(texts, str) else texts
+    names = (text.strip().lower().removeprefix("torch.") for text in texts if text.strip())
+    return list(dict.fromkeys(SHORT_DTYPES.get(name, name) for name in names))
+
+
+def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
+    """`KEY=VALUE` texts as a mapping."""
+    parsed = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise UsageError(f"{option} {pair!r} has no `=`", expected=f"expected {option} KEY=VALUE")
+        parsed[key.strip()] = value.strip()
+    return parsed
+
+
+def parse_skips(pairs: Iterable[str]) -> dict[str, str]:
+    """`STEP=REASON` texts as a mapping of known steps to reasons."""
+    skips = parse_pairs(pairs, "--skip")
+    for step, reason in skips.items():
+        if step not in STEPS:
+            raise _unknown(f"{step!r} is not a step", step, STEPS)
+        if not reason:
+            raise UsageError(
+                f"--skip {step} has no reason",
+                expected=f'expected --skip {step}="why it does not apply"',
+                hint="the reason is recorded and shown wherever the step would be",
+            )
+    return skips
+
+
+def _values(choices: Any) -> Iterable[str]:
+    entries = choices.values() if isinstance(choices, dict) else choices
+    return (str(entry["value"] if isinstance(entry, dict) else entry) for entry in entries)
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    known = list(known)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return UsageError(
+        what,
+        expected=f"expected one of {', '.join(known)}",
+        hint=f"did you mean {nearest[0]}?" if nearest else "",
+    )

@@ -1,0 +1,52 @@
+"""Complete the answers that a person gave: short dtypes, checked formulas, the gradient of a formula."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright.catalogue.families import find_family
+from tilewright.catalogue.families import read_families
+from tilewright.catalogue.formula import parse_formula
+from tilewright.catalogue.functions import read_functions
+from tilewright.catalogue.gradient import gradient_formula
+from tilewright.errors import UsageError
+from tilewright.render.answers import check_choices
+from tilewright.render.answers import parse_dtypes
+from tilewright.render.answers import read_questions
+from tilewright.render.source import Source
+
+# The only family whose gradient is derived rather than written; its formula is also the default.
+FORMULA_FAMILY = "elementwise"
+DEFAULT_FORMULA = "x * sigmoid(x)"
+
+
+def complete(source: Source, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The answers as the template wants them.
+
+    Raises:
+        UsageError: An answer is not one of the choices, or a formula is not one.
+    """
+    complete = dict(answers)
+    if "dtypes" in complete:
+        complete["dtypes"] = parse_dtypes(complete["dtypes"])
+    if "family" in complete:
+        find_family(complete["family"], read_families(source.partials))
+    check_choices(complete, read_questions(source.template))
+    if complete.get("family", FORMULA_FAMILY) == FORMULA_FAMILY:
+        _complete_formula(source, complete)
+    elif complete.get("epilogue"):
+        parse_formula(complete["epilogue"], read_functions(source.partials), given=("acc",))
+    return complete
+
+
+def _complete_formula(source: Source, answers: dict[str, Any]) -> None:
+    functions = read_functions(source.partials)
+    formula = parse_formula(answers.get("formula", DEFAULT_FORMULA), functions)
+    backward = answers.pop("backward", None)
+    if answers.get("grad_formula") and backward is False:
+        raise UsageError(
+            "--no-backward and --grad-formula contradict each other",
+            expected="expected one of them",
+            hint="a gradient formula is what makes an elementwise operator differentiable",
+        )
+    if backward and not answers.get("grad_formula"):
+        answers["grad_formula"] = gradient_formula(formula, functions)
