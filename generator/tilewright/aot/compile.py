@@ -132,7 +132,7 @@ def _installed(module: str) -> bool:
 def _events(operator: Operator, request: dict[str, Any]) -> Generator[dict[str, Any]]:
     # No GPU is used, and none may be woken up; an autotuner has nothing to measure.
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "TILEGYM_DISABLE_AUTOTUNE": "1"}
-    command = [sys.executable, "-P", "-m", "tilewright.aot.server"]
+    command = [sys.executable, "-P", "-m", "tilewright.aot"]
     with (
         tempfile.TemporaryFile("w+") as stderr,
         subprocess.Popen(

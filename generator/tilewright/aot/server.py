@@ -131,7 +131,7 @@ def _describe_exit(code: int) -> str:
     return f"the process was ended by {signal.Signals(-code).name}" if code < 0 else f"the process exited with {code}"
 
 
-def main() -> None:
+def serve() -> None:
     """Read one request from stdin, write events to stdout."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the workers are ended too
     request = json.load(sys.stdin)
@@ -168,7 +168,3 @@ def main() -> None:
                 say("failure", **asdict(result))
             case Unit():
                 say("unit")
-
-
-if __name__ == "__main__":
-    main()
