@@ -30,8 +30,8 @@ class Launch:
     def hints(self) -> str:
         """Compiler hints that differ from the defaults."""
         options = self.kernel._compiler_options
-        changed = vars(options).items() - vars(type(options)()).items()
-        return ", ".join(f"{name}={value}" for name, value in sorted(changed))
+        defaults = vars(type(options)())
+        return ", ".join(f"{name}={value}" for name, value in sorted(vars(options).items()) if value != defaults[name])
 
     @property
     def signature(self) -> Any:
