@@ -8,7 +8,7 @@ from tilewright.errors import RegistrationError
 
 
 def refuse_taken(package: Package, op: str, *, stubs: PurePosixPath, kernel: str) -> None:
-    """Raise unless only the file `stubs` dispatches the operator and only the module `kernel` implements it for cuTile."""
+    """Raise unless nothing but the file `stubs` dispatches it and nothing but the module `kernel` implements it."""
     registers = False
     for found in declarations(package, op):
         path = package.modules[found.module]

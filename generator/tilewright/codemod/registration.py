@@ -28,9 +28,16 @@ def register(root: Path, op: str, *, stub: str, placement: Placement = "main") -
     from tilewright.codemod.source import Source  # LibCST takes longer to import than `tilewright --help` may take
 
     _check_stub(op, stub)
-    folder = "tilegym.ops.cutile" if placement == "main" else "tilegym.ops.cutile.experimental"
-    refuse_taken(Package(root, PACKAGE), op, stubs=OPS, kernel=f"{folder}.{op}")
     ops, init = Source.read(root, OPS), Source.read(root, CUTILE_INIT)
+    package = Package(root, PACKAGE)
+    folder = "tilegym.ops.cutile" if placement == "main" else "tilegym.ops.cutile.experimental"
+    if folder not in package.modules:
+        raise RegistrationError(
+            f"{CUTILE_INIT.parent}/experimental is not a package",
+            expected="expected a TileGym checkout that has experimental operators",
+            hint="use the placement main, or add `__init__.py` there",
+        )
+    refuse_taken(package, op, stubs=OPS, kernel=f"{folder}.{op}")
     changes = (
         ops.edited(ops_file.additions(ops, op, stub)),
         init.edited(backend_init.additions(init, op, placement)),

@@ -62,14 +62,19 @@ class Source:
         try:
             module = cst.parse_module(text)
         except cst.ParserSyntaxError as error:
-            raise _unreadable(path, f"does not parse: {error.message} (line {error.raw_line})") from error
+            raise _unreadable(
+                path, f"does not parse (line {error.editor_line}, column {error.editor_column})"
+            ) from error
         if module.code != text:
-            raise _unreadable(path, "has white space, such as a form feed, that LibCST does not keep")
+            raise _unreadable(
+                path, "has white space that would be lost, such as a form feed or a carriage return on its own"
+            )
         return cls(path=path, before=before, text=text, module=module)
 
     @cached_property
     def _positions(self) -> dict[cst.CSTNode, tuple[int, int]]:
-        lines = [0, *(match.end() for match in _NEWLINE.finditer(self.text))]
+        # LibCST counts one line more where the last one has no line ending.
+        lines = [0, *(match.end() for match in _NEWLINE.finditer(self.text)), len(self.text)]
         ranges = MetadataWrapper(self.module, unsafe_skip_copy=True).resolve(PositionProvider)
         return {
             node: (lines[place.start.line - 1] + place.start.column, lines[place.end.line - 1] + place.end.column)
