@@ -4,6 +4,7 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.catalogue.data_file import read_data
 from tilewright.errors import UsageError
 
 
@@ -51,9 +52,7 @@ def find_family(name: str, families: tuple[Family, ...]) -> Family:
 
 
 def _read(path: Path) -> Family:
-    import yaml
-
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    data = read_data(path)
     return Family(
         name=data["name"],
         title=data["title"],

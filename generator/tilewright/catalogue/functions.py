@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.catalogue.data_file import read_data
+
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
@@ -16,9 +18,7 @@ class Function:
 
 def read_functions(partials: Path) -> dict[str, Function]:
     """The table `functions.yml` of the template."""
-    import yaml
-
-    table = yaml.safe_load((partials / "functions.yml").read_text(encoding="utf-8"))
+    table = read_data(partials / "functions.yml")
     return {
         name: Function(
             name=name,

@@ -52,6 +52,8 @@ class Mode:
                     **({"diff": changes.diff()} if self.diff else {}),
                 }
             )
+        elif not changes:
+            console.message(f"Nothing to do for {operator}: everything is in place.")
         elif self.writes:
             show(changes)
             if following:
@@ -82,9 +84,9 @@ def show(changes: ChangeSet) -> None:
 
 def show_pending(changes: ChangeSet, *, diff: bool) -> None:
     """What would be written."""
-    if diff and changes:
+    if diff:
         console.result(changes.diff().rstrip("\n"))
-    elif changes:
+    else:
         show(changes)
     count = len(changes.changes)
     console.message(f"{count} file{'s' * (count != 1)} would be written, changed or removed; nothing was.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.catalogue.data_file import read_data
 from tilewright.errors import UsageError
 
 SHORT_DTYPES = {
@@ -35,9 +36,7 @@ class Question:
 
 def read_questions(template: Path) -> dict[str, Question]:
     """The questions that are recorded; those with `when: false` are computed."""
-    import yaml
-
-    config = yaml.safe_load((template / "copier.yml").read_text(encoding="utf-8"))
+    config = read_data(template / "copier.yml")
     return {
         name: Question(
             name=name,

@@ -1,0 +1,42 @@
+"""Answers are completed before copier sees them."""
+
+import pytest
+
+from tilewright.errors import UsageError
+from tilewright.render import complete
+from tilewright.render import locate
+
+SOURCE = locate()
+
+
+def test_the_gradient_of_a_formula_is_derived():
+    answers = complete(SOURCE, {"formula": "x * y", "backward": True})
+    assert answers == {"formula": "x * y", "grad_formula": "grad * y; grad * x"}
+
+
+def test_a_given_gradient_is_kept():
+    answers = complete(SOURCE, {"formula": "x * x", "grad_formula": "2 * grad * x", "backward": True})
+    assert answers["grad_formula"] == "2 * grad * x"
+
+
+def test_a_given_gradient_without_backward_is_a_contradiction():
+    with pytest.raises(UsageError, match="contradict"):
+        complete(SOURCE, {"formula": "x", "grad_formula": "grad", "backward": False})
+
+
+def test_another_family_keeps_its_flag():
+    assert complete(SOURCE, {"family": "softmax", "backward": True}) == {"family": "softmax", "backward": True}
+
+
+def test_a_wrong_formula_is_refused():
+    with pytest.raises(UsageError, match="calls sigmod"):
+        complete(SOURCE, {"formula": "x * sigmod(x)"})
+
+
+def test_a_wrong_epilogue_is_refused():
+    with pytest.raises(UsageError, match="calls geluu"):
+        complete(SOURCE, {"family": "matmul", "epilogue": "geluu(acc)"})
+
+
+def test_dtypes_are_spelled_out():
+    assert complete(SOURCE, {"dtypes": "f32,bf16"}) == {"dtypes": ["float32", "bfloat16"]}
