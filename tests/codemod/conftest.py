@@ -2,9 +2,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from tests.support.tilegym_checkout import pristine_tilegym_checkout
 from tests.support.tilegym_checkout import tilegym_checkout
-
 from tilewright.codemod.registration import CUTILE_INIT
 from tilewright.codemod.registration import OPS
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from tests.support import sample_operator
 
+from tests.support import sample_operator
 from tilewright.changes import apply
 from tilewright.codemod import register
 from tilewright.codemod import unregister

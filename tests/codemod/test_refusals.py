@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-from tests.support import sample_operator
 
+from tests.support import sample_operator
 from tilewright.codemod import register
 from tilewright.codemod import unregister
 from tilewright.codemod.registration import CUTILE_INIT
@@ -109,8 +109,10 @@ def test_experimental_placement_without_the_folder(shared_files):
     [
         ("gelu", "dispatches in src/tilegym/ops/activation.py"),
         ("fmha_decode", "has a cuTile implementation in src/tilegym/ops/cutile/flash_decode.py"),
+        ("fused_mlp", "is the name of src/tilegym/ops/fused_mlp.py"),
         ("moe", "is the name of src/tilegym/ops/cutile/moe.py"),
-        ("activation", "is the name of src/tilegym/ops/activation.py"),
+        ("activation", "is imported in src/tilegym/ops/__init__.py"),
+        ("fmha_interface", "is imported in src/tilegym/ops/__init__.py"),
         ("utils", "is the name of src/tilegym/ops/cutile/utils.py"),
         ("experimental", "is the name of src/tilegym/ops/cutile/experimental/__init__.py"),
         ("sparse_mla", "has a cuTile implementation in src/tilegym/ops/cutile/experimental/sparse_mla.py"),

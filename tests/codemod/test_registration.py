@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.support import sample_operator
 from tests.support.tilegym_checkout import git
-
 from tilewright.changes import apply
 from tilewright.codemod import register
 from tilewright.codemod import unregister
@@ -50,6 +50,15 @@ def test_register_puts_the_stub_at_the_end_of_the_nn_operations(shared_files):
     assert before.endswith('get_current_backend()}")\n\n\n')
     assert after.startswith("\n\n# ====")
     assert after.splitlines()[3] == "# Linear Algebra Operations"
+
+
+def test_register_puts_the_stub_at_the_end_of_a_file_without_sections(tilegym_checkout):
+    ops = tilegym_checkout / OPS
+    lines = [line for line in ops.read_text().splitlines(keepends=True) if not line.startswith("# ====")]
+    ops.write_text("".join(lines))
+    apply(register(tilegym_checkout, "my_op", stub=sample_operator.stub("my_op")))
+    assert ops.read_text().endswith("\n\n\n" + sample_operator.stub("my_op"))
+    assert run_ruff(tilegym_checkout, "format", "--diff") == ""
 
 
 def test_register_in_experimental_imports_from_there(tilegym_checkout):

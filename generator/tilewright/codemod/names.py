@@ -1,9 +1,11 @@
 """Refuse a name that means something else in the checkout already."""
 
+import ast
 from pathlib import PurePosixPath
 
 from tilewright.codemod.declarations import declarations
 from tilewright.codemod.package import Package
+from tilewright.codemod.package import executed
 from tilewright.errors import RegistrationError
 
 
@@ -17,11 +19,18 @@ def refuse_taken(package: Package, op: str, *, stubs: PurePosixPath, kernel: str
         if found.backend == "cutile" and found.module != kernel:
             raise _taken(op, f"has a cuTile implementation in {path}, line {found.line}")
         registers = registers or found.backend == "cutile"
+    if "tilegym.ops" in package.modules and op in _imported(package.tree("tilegym.ops")):
+        raise _taken(op, f"is imported in {package.modules['tilegym.ops']}, where the stub would hide it")
     # A function of that name would hide a module in one of these packages.
     for parent in ("tilegym.ops", "tilegym.ops.cutile", "tilegym.ops.cutile.experimental"):
         module = f"{parent}.{op}"
         if module in package.modules and not (module == kernel and registers):
             raise _taken(op, f"is the name of {package.modules[module]}, which registers no such operator for cuTile")
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    imports = [node for node in executed(tree.body) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
 def _taken(op: str, what: str) -> RegistrationError:
