@@ -20,6 +20,7 @@ def scale_add(root: Path) -> Operator:
     """The operator of the tiny host, built below `root`."""
     return Operator(
         name="scale_add",
+        function="scale_add",
         host=tiny_host(root),
         stub=PurePosixPath("tiny_ops/scale_add/interface.py"),
         kernel=PurePosixPath("tiny_ops/scale_add/cutile.py"),

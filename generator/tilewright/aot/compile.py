@@ -1,6 +1,5 @@
 """Compile every kernel of an operator for every architecture, dtype and kind of signature, in child processes."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 from tilewright.aot.targets import TARGETS
 from tilewright.aot.targets import Target
+from tilewright.aot.toolchain import is_installed
 from tilewright.errors import MissingError
 from tilewright.errors import UsageError
 from tilewright.model.kernel import CaptureFailure
@@ -39,14 +39,14 @@ def compile_operator(
 ) -> Compilation:
     """Compile the operator; what the compiler refuses, crashes on or takes too long for is in the result."""
     for module in ("torch", "cuda.tile"):
-        if not _installed(module):
+        if not is_installed(module):
             raise MissingError(f"{module} is not installed, so {operator.name} cannot be compiled.", hint=_INSTALL)
     request = {
         "operator": {
             "paths": [str(path) for path in operator.import_paths],
             "package": operator.host.operators_module,
             "stub": operator.module(operator.stub),
-            "name": operator.name,
+            "name": operator.function,
             "kernel": operator.module(operator.kernel),
             "test": operator.module(operator.test),
         },
@@ -120,13 +120,6 @@ class _Results:
             unreached=tuple(name for name in self._defined if complete and name not in launched),
             seconds=time.perf_counter() - self._start,
         )
-
-
-def _installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _events(operator: Operator, request: dict[str, Any]) -> Generator[dict[str, Any]]:

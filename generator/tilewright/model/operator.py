@@ -10,15 +10,17 @@ from tilewright.model.host import Host
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """One operator of a host; paths are relative to the host's root and need not exist."""
+    """One operator of a host; a path is where the file is, or where it belongs if there is none."""
 
-    name: str
+    name: str  # key of `@dispatch`
+    function: str  # what `@dispatch` decorates
     host: Host
     stub: PurePosixPath
     kernel: PurePosixPath
     test: PurePosixPath
     benchmark: PurePosixPath
-    registered: bool = True  # in TileGym: the shared files know it
+    declared: bool = True  # there is a dispatch stub
+    loaded: bool = True  # importing the package imports the kernel module
     template_version: str = ""  # empty: written by hand
     skip: dict[str, str] = field(default_factory=dict)  # steps that do not apply, and why
 

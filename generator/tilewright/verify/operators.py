@@ -1,0 +1,93 @@
+"""The operators of a host: those that were made with the template and those that its code declares."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from pathlib import PurePosixPath
+from typing import Any
+
+from tilewright.codemod import RegisteredOperator
+from tilewright.codemod import discover
+from tilewright.errors import UsageError
+from tilewright.model.host import Host
+from tilewright.model.operator import Operator
+
+_ANSWERS = ".tilewright/ops"
+
+
+def find_operators(host: Host) -> list[Operator]:
+    """All operators, by name."""
+    declared = {found.name: found for found in discover(host.root, host.package)}
+    recorded = {path.stem: _answers(path) for path in sorted((host.root / _ANSWERS).glob("*.yml"))}
+    return [
+        _operator(host, name, declared.get(name), recorded.get(name, {})) for name in sorted({*declared, *recorded})
+    ]
+
+
+def choose(operators: Sequence[Operator], names: Sequence[str], host: Host) -> list[Operator]:
+    """The operators of these names; without names those that were made with the template, or all of a host of ours."""
+    if not names:
+        return [operator for operator in operators if operator.template_version or host.layout == "standalone"]
+    known = {operator.name: operator for operator in operators}
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"{host.root} has no operator {name!r}.",
+                expected=f"Known: {', '.join(known) or 'none'}." if len(known) < 30 else f"It has {len(known)}.",
+                hint=f"List them with `tilewright status`, or add it: tilewright new {name}",
+            )
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _answers(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        answers = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as err:
+        raise UsageError(f"{path} is not YAML: {' '.join(str(err).split())}", hint="Restore it from git.") from err
+    return answers if isinstance(answers, dict) else {}
+
+
+def _operator(host: Host, name: str, declared: RegisteredOperator | None, recorded: Mapping[str, Any]) -> Operator:
+    stub = declared.stub if declared else None
+    implementation = declared.implementation("cutile") if declared else None
+    function = stub.function if stub else name
+    usual = _usual_paths(host, function, str(recorded.get("placement", "main")))
+    skip = recorded.get("skip") or {}
+    return Operator(
+        name=name,
+        function=function,
+        host=host,
+        stub=stub.path if stub else usual["stub"],
+        kernel=implementation.path if implementation else usual["kernel"],
+        test=_best(declared.tests if declared else (), usual["test"]),
+        benchmark=_best(declared.benchmarks if declared else (), usual["benchmark"]),
+        declared=stub is not None,
+        loaded=implementation is not None and implementation.loaded,
+        template_version=str(recorded.get("_commit", "")).removeprefix("v"),
+        skip={str(step): str(reason) for step, reason in skip.items()},
+    )
+
+
+def _usual_paths(host: Host, function: str, placement: str) -> dict[str, PurePosixPath]:
+    """Where the template puts the files."""
+    if host.layout == "tilegym":
+        ops = PurePosixPath(host.package, "ops")
+        below = "experimental" if placement == "experimental" else ""
+        stub, kernel = ops / "ops.py", ops / "cutile" / below / f"{function}.py"
+    else:
+        below = ""
+        folder = PurePosixPath(host.package, function)
+        stub, kernel = folder / "interface.py", folder / "cutile.py"
+    return {
+        "stub": stub,
+        "kernel": kernel,
+        "test": PurePosixPath("tests/ops", below, f"test_{function}.py"),
+        "benchmark": PurePosixPath("tests/benchmark", below, f"bench_{function}.py"),
+    }
+
+
+def _best(found: Sequence[PurePosixPath], usual: PurePosixPath) -> PurePosixPath:
+    """The file of the usual name, else the first that uses the operator."""
+    return next((path for path in found if path.name == usual.name), found[0] if found else usual)

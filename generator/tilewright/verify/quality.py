@@ -1,0 +1,60 @@
+"""Step 6: the operator's files are clean, and every kernel compiles for every architecture."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from tilewright.aot.toolchain import is_installed
+from tilewright.errors import MissingError
+from tilewright.model.kernel import Compilation
+from tilewright.model.operator import Operator
+from tilewright.model.outcome import StepOutcome
+from tilewright.verify.outcomes import failed
+from tilewright.verify.outcomes import ok
+from tilewright.verify.outcomes import skipped
+from tilewright.verify.session import Session
+
+
+def run(operator: Operator, session: Session) -> StepOutcome:
+    """Lint, then compile."""
+    lint = list(_lint(operator))
+    try:
+        compilation = session.compile(operator)
+    except MissingError as err:
+        if lint:
+            return failed("verify", lint)
+        return skipped("verify", f"{err.what} {err.hint}".strip(), missing="compiler")
+    data = {"compilation": asdict(compilation)}
+    if lint or compilation.errors:
+        return failed("verify", [*lint, *compilation.errors], **data)
+    return ok("verify", summary(compilation), **data)
+
+
+def summary(compilation: Compilation) -> str:
+    """How many kernels were compiled for how many architectures."""
+    names = {kernel.kernel for kernel in compilation.kernels}
+    archs = {kernel.arch for kernel in compilation.kernels}
+    spilling = sum(1 for k in compilation.kernels if k.resources and k.resources.spilled_bytes)
+    kernels = f"{len(names)} kernel{'s' if len(names) != 1 else ''}"
+    text = f"{kernels} compiled {len(compilation.kernels)} times for {len(archs)} architectures"
+    return text + (f", {spilling} times with spilled registers" if spilling else "")
+
+
+def _lint(operator: Operator) -> Iterator[str]:
+    """Findings of ruff, with the settings of the host, where it is installed."""
+    if not is_installed("ruff"):
+        return
+    mine = [operator.kernel, operator.test, operator.benchmark]
+    if operator.host.layout == "standalone":
+        mine.append(operator.stub)
+    files = [str(path) for path in mine if operator.path(path).is_file()]
+    for arguments, remedy in (
+        (["check", "--quiet", "--output-format=concise"], "ruff check --fix"),
+        (["format", "--check", "--quiet"], "ruff format"),
+    ):
+        command = [sys.executable, "-m", "ruff", *arguments, *files]
+        done = subprocess.run(command, cwd=operator.host.root, capture_output=True, text=True, check=False)
+        if done.returncode:
+            first = next(iter((done.stdout or done.stderr).splitlines()), "")
+            yield f"{first or 'files are not formatted'}: run {remedy} {' '.join(files)}"

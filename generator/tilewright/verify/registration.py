@@ -1,0 +1,55 @@
+"""Step 3: importing the package loads the cuTile backend of the operator."""
+
+import json
+from collections.abc import Iterator
+
+from tilewright.aot.toolchain import is_installed
+from tilewright.model.operator import Operator
+from tilewright.model.outcome import StepOutcome
+from tilewright.verify.child import last_line
+from tilewright.verify.child import run_python
+from tilewright.verify.outcomes import failed
+from tilewright.verify.outcomes import ok
+from tilewright.verify.outcomes import skipped
+from tilewright.verify.session import Session
+
+_PROBE = """
+import importlib, json, sys
+package, backend, name, function = sys.argv[1:]
+operators = importlib.import_module(package)
+backends = importlib.import_module(backend).get_available_backends_for_op(name)
+print()
+print(json.dumps({"backends": sorted(backends), "exported": callable(getattr(operators, function, None))}))
+"""
+
+
+def problems(operator: Operator) -> Iterator[str]:
+    """What is wrong with it, as far as the files show."""
+    if operator.declared and operator.loaded:
+        return
+    remedy = f"run: tilewright register {operator.name}"
+    if operator.host.layout == "standalone":
+        remedy = f"import {operator.kernel.stem} in {operator.kernel.parent}/__init__.py"
+    if operator.declared:
+        yield f"importing {operator.host.import_name} does not load {operator.kernel}: {remedy}"
+    else:
+        yield f"{operator.stub} does not declare {operator.name}: {remedy}"
+
+
+def run(operator: Operator, _session: Session) -> StepOutcome:
+    """Import the package and ask it."""
+    if not is_installed("cuda.tile"):
+        return skipped(
+            "registration", "cuda-tile is not installed: pip install 'cuda-tile[tileiras]'", missing="compiler"
+        )
+    host = operator.host
+    arguments = [host.operators_module, f"{host.import_name}.backend", operator.name, operator.function]
+    done = run_python(operator, ["-c", _PROBE, *arguments], limit=120)
+    if done.returncode:
+        return failed("registration", [f"import {host.operators_module} fails: {last_line(done)}"])
+    found = json.loads(done.stdout.splitlines()[-1])
+    if "cutile" not in found["backends"]:
+        return failed("registration", [f"the backends of {operator.name} are {found['backends']}: cutile is missing"])
+    if operator.template_version and not found["exported"]:
+        return failed("registration", [f"{host.operators_module} does not export {operator.function}: import it there"])
+    return ok("registration", ", ".join(found["backends"]), backends=found["backends"])
