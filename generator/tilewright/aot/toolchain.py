@@ -55,8 +55,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _minor(version: str) -> list[str]:
-    return version.split(".")[:2]
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _pip_folders() -> Iterator[Path]:

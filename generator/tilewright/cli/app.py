@@ -10,10 +10,14 @@ from typer.core import TyperGroup
 
 from tilewright import __version__
 from tilewright.cli import exits
+from tilewright.cli.compile import compile_
+from tilewright.cli.doctor import doctor
 from tilewright.cli.list import list_
 from tilewright.cli.new import new
 from tilewright.cli.register import register
 from tilewright.cli.remove import remove
+from tilewright.cli.status import status
+from tilewright.cli.verify import verify
 
 EPILOG = """Examples:
 
@@ -56,6 +60,10 @@ for panel, name, function in (
     ("Create", "remove", remove),
     ("Create", "register", register),
     ("Understand", "list", list_),
+    ("Understand", "status", status),
+    ("Understand", "doctor", doctor),
+    ("Check", "compile", compile_),
+    ("Check", "verify", verify),
 ):
     app.command(name, cls=Verb, rich_help_panel=panel)(function)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Collection
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -33,12 +34,15 @@ def run(operator: Operator, session: Session) -> StepOutcome:
 
 def summary(compilation: Compilation) -> str:
     """How many kernels were compiled for how many architectures."""
-    names = {kernel.kernel for kernel in compilation.kernels}
-    archs = {kernel.arch for kernel in compilation.kernels}
-    spilling = sum(1 for k in compilation.kernels if k.resources and k.resources.spilled_bytes)
-    kernels = f"{len(names)} kernel{'s' if len(names) != 1 else ''}"
-    text = f"{kernels} compiled {len(compilation.kernels)} times for {len(archs)} architectures"
-    return text + (f", {spilling} times with spilled registers" if spilling else "")
+    kernels = _count({kernel.kernel for kernel in compilation.kernels}, "kernel")
+    archs = _count({kernel.arch for kernel in compilation.kernels}, "architecture")
+    spilling = [k for k in compilation.kernels if k.resources and k.resources.spilled_bytes]
+    text = f"{kernels}, {len(compilation.kernels)} compilations for {archs}"
+    return text + (f", registers spilled in {len(spilling)}" if spilling else "")
+
+
+def _count(things: Collection[str], name: str) -> str:
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
 
 
 def _lint(operator: Operator) -> Iterator[str]:

@@ -1,6 +1,9 @@
 """What the steps of all operators of one command share."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from functools import cached_property
 
 from tilewright.aot.compile import Progress
@@ -12,16 +15,22 @@ from tilewright.model.operator import Operator
 from tilewright.verify.device import Devices
 from tilewright.verify.device import find_gpus
 
+ProgressBar = Callable[[str], AbstractContextManager[Progress | None]]
+
 
 class Session:
     """One run of `verify`."""
 
     def __init__(
-        self, *, targets: Sequence[Target] = TARGETS, jobs: int | None = None, progress: Progress | None = None
+        self,
+        *,
+        targets: Sequence[Target] = TARGETS,
+        jobs: int | None = None,
+        progress_bar: ProgressBar = lambda _title: nullcontext(),
     ) -> None:
         self._targets = targets
         self._jobs = jobs
-        self._progress = progress
+        self._progress_bar = progress_bar
 
     @cached_property
     def devices(self) -> Devices:
@@ -30,4 +39,5 @@ class Session:
 
     def compile(self, operator: Operator) -> Compilation:
         """Compile the operator for the architectures asked for."""
-        return compile_operator(operator, targets=self._targets, jobs=self._jobs, progress=self._progress)
+        with self._progress_bar(operator.name) as progress:
+            return compile_operator(operator, targets=self._targets, jobs=self._jobs, progress=progress)
