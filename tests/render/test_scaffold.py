@@ -74,7 +74,7 @@ def test_a_second_operator_brings_only_its_own_files(tmp_path):
 def test_a_file_of_somebody_else_is_not_overwritten(tmp_path):
     (tmp_path / "tests" / "ops").mkdir(parents=True)
     (tmp_path / "tests" / "ops" / "test_my_op.py").write_text("mine\n")
-    with pytest.raises(UsageError, match="test_my_op.py already exists"):
+    with pytest.raises(UsageError, match=r"test_my_op\.py already exists"):
         scaffold(render(SOURCE, {"op": "my_op"}, tmp_path), tmp_path)
 
 

@@ -53,7 +53,7 @@ def check_operator_is_free(name: str, host: Host) -> None:
             f"{name} is the package itself", expected="expected a name that is free", hint=f"use {name}_op"
         )
     for path in _modules(name, package, host):
-        if path.exists():
+        if _is_module(path):
             raise OperatorExistsError(
                 f"{path.relative_to(host.root)} already exists and was not written by tilewright",
                 expected="expected a name that no operator or module here has",
@@ -67,6 +67,11 @@ def _modules(name: str, package: Path, host: Host) -> list[Path]:
         ops = package / "ops"
         folders = [ops, ops / "cutile", ops / "cutile" / "experimental"]
     return [path for folder in folders for path in (folder / name, folder / f"{name}.py")]
+
+
+def _is_module(path: Path) -> bool:
+    """A folder that only Python's cache is left in was a module once."""
+    return path.is_file() or (path.is_dir() and any(child.name != "__pycache__" for child in path.iterdir()))
 
 
 def _similar(name: str) -> str:

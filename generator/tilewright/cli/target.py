@@ -16,6 +16,12 @@ def choose_target(folder: Path, answers: Mapping[str, Any], source: Source) -> t
     folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", expected="expected a folder", hint="name the folder of the repository")
+    if answers.get("layout") == "stub":
+        raise UsageError(
+            "a stub alone is no layout for an operator",
+            expected="expected standalone, tilegym or single_file",
+            hint="to complete a registration in TileGym: tilewright register OP",
+        )
     if answers.get("layout") == "single_file":
         return folder, dict(answers)
     host = find_host(folder)

@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -86,6 +87,7 @@ def _copy(source: Source, folder: Path, data: dict[str, Any], *, ask: Sequence[s
     import copier
     import jinja2
     import yaml
+    from copier.errors import CopierAnswersInterrupt
     from copier.errors import CopierError
     from copier.errors import InteractiveSessionError
 
@@ -95,6 +97,8 @@ def _copy(source: Source, folder: Path, data: dict[str, Any], *, ask: Sequence[s
             return copier.run_copy(
                 str(source.template), folder, data=data, quiet=True, overwrite=overwrite, defaults=not ask, ask=ask
             )
+    except CopierAnswersInterrupt as error:
+        raise KeyboardInterrupt from error
     except InteractiveSessionError as error:
         raise UsageError(
             "there is no terminal to ask questions on",
@@ -111,8 +115,9 @@ def _copy(source: Source, folder: Path, data: dict[str, Any], *, ask: Sequence[s
 
 
 def _failed(error: Exception) -> RenderError:
+    text = textwrap.shorten(f"{type(error).__name__}: {error}", 300)
     return RenderError(
-        f"the template failed: {type(error).__name__}: {' '.join(str(error).split())}",
+        f"the template failed: {text}",
         hint="run again with --debug and report it with the answers you gave",
     )
 
