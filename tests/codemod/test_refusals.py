@@ -107,7 +107,7 @@ def test_experimental_placement_without_the_folder(shared_files):
 @pytest.mark.parametrize(
     ("op", "what"),
     [
-        ("gelu", "dispatches in src/tilegym/ops/activation.py"),
+        ("gelu", "is dispatched in src/tilegym/ops/activation.py"),
         ("fmha_decode", "has a cuTile implementation in src/tilegym/ops/cutile/flash_decode.py"),
         ("fused_mlp", "is the name of src/tilegym/ops/fused_mlp.py"),
         ("moe", "is the name of src/tilegym/ops/cutile/moe.py"),

@@ -10,12 +10,12 @@ from tilewright.errors import RegistrationError
 
 
 def refuse_taken(package: Package, op: str, *, stubs: PurePosixPath, kernel: str) -> None:
-    """Raise unless nothing but the file `stubs` dispatches it and nothing but the module `kernel` implements it."""
+    """Raise if another file than `stubs` dispatches it, or another module than `kernel` implements it, or has its name."""
     registers = False
     for found in declarations(package, op):
         path = package.modules[found.module]
         if found.backend is None and (path, found.function) != (stubs, op):
-            raise _taken(op, f"dispatches in {path}, line {found.line}")
+            raise _taken(op, f"is dispatched in {path}, line {found.line}")
         if found.backend == "cutile" and found.module != kernel:
             raise _taken(op, f"has a cuTile implementation in {path}, line {found.line}")
         registers = registers or found.backend == "cutile"
