@@ -10,7 +10,7 @@ from tilewright.errors import RegistrationError
 
 
 def refuse_taken(package: Package, op: str, *, stubs: PurePosixPath, kernel: str) -> None:
-    """Raise if another file than `stubs` dispatches it, or another module than `kernel` implements it, or has its name."""
+    """Raise if any file but `stubs` dispatches it, or any module but `kernel` implements it or has its name."""
     registers = False
     for found in declarations(package, op):
         path = package.modules[found.module]
