@@ -1,0 +1,102 @@
+"""Rendered files read as if written by hand: ruff finds nothing to say, for every combination of answers."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from copier import run_copy
+
+from .conftest import ROOT
+
+LONG_NAME = "a23456789_123456789_123456789_123456789_123456789_123456789"
+RULES = "E,W,F,I,B,UP,RUF,SIM,C4,RET"
+FIRST_PARTY = '["my_ops", "tilegym"]'
+
+
+def combinations() -> dict[str, dict[str, Any]]:
+    """Answers by operator name; the name says what they are."""
+    found: dict[str, dict[str, Any]] = {}
+    formulas = {
+        "one": "gelu(x)",
+        "scalars": "alpha * x + beta, alpha=1.0, beta=-2.5",
+        "locals": "t = x * y; u = sigmoid(t) ** 2; where(u > 0.5, u, -t) / (1 + z**2)",
+        "four": "a * b + c * d",
+    }
+    for name, formula in formulas.items():
+        found[f"elementwise_{name}"] = {"family": "elementwise", "formula": formula}
+    found["elementwise_gradient"] = {"family": "elementwise", "formula": "x * y", "grad_formula": "grad * y; grad * x"}
+    variants = {
+        "gated": ["silu_and_mul", "gelu_and_mul", "swiglu"],
+        "softmax": ["softmax", "log_softmax"],
+        "row_norm": ["rms_norm", "layer_norm"],
+    }
+    for family, names in variants.items():
+        for variant, backward in itertools.product(names, [False, True]):
+            op = f"{family}_{variant}_backward" if backward else f"{family}_{variant}"
+            found[op] = {"family": family, "variant": variant, "backward": backward}
+    for variant in ["sum", "mean", "max", "min", "prod", "argmax", "argmin", "logsumexp"]:
+        found[f"reduction_{variant}"] = {"family": "reduction", "variant": variant}
+    for precision, bias, epilogue in itertools.product(
+        ["ieee", "tf32", "3xtf32"], [False, True], ["", "relu(acc) * scale"]
+    ):
+        op = f"matmul_{precision}" + ("_bias" if bias else "") + ("_epilogue" if epilogue else "")
+        found[op] = {"family": "matmul", "precision": precision, "bias": bias, "epilogue": epilogue}
+    found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}
+    found["gated_half"] = {"family": "gated", "dtypes": ["bfloat16"]}
+    return found
+
+
+def ruff(folder: Path, *arguments: str) -> str:
+    settings = [
+        "--config",
+        f"lint.isort.known-first-party = {FIRST_PARTY}",
+        "--config",
+        "lint.isort.force-single-line = true",
+    ]
+    if arguments[0] == "format":
+        settings = []
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        *arguments,
+        "--isolated",
+        "--no-cache",
+        "--line-length",
+        "120",
+        *settings,
+        ".",
+    ]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.parametrize("placement", ["main", "experimental"])
+@pytest.mark.parametrize("layout", ["standalone", "tilegym", "single_file"])
+def test_ruff_finds_nothing_for_any_answers(layout: str, placement: str, tmp_path: Path) -> None:
+    if placement == "experimental" and layout != "tilegym":
+        pytest.skip("placement is a question of TileGym alone")
+    for op, answers in combinations().items():
+        data = {"op": op, "layout": layout, **answers}
+        if layout == "tilegym":
+            data["placement"] = placement
+        run_copy(str(ROOT / "template"), tmp_path, data=data, quiet=True)
+    assert ruff(tmp_path, "check", "--select", RULES, "--ignore", "RUF012", "--output-format", "concise") in (
+        "",
+        "All checks passed!\n",
+    )
+    assert "would be reformatted" not in ruff(tmp_path, "format", "--diff")
+
+
+@pytest.mark.parametrize("family", ["elementwise", "gated", "reduction", "softmax", "row_norm", "matmul"])
+@pytest.mark.parametrize("layout", ["standalone", "tilegym", "single_file"])
+def test_the_longest_name_fits(layout: str, family: str, tmp_path: Path) -> None:
+    data = {"op": LONG_NAME, "layout": layout, "family": family, "backward": True}
+    run_copy(str(ROOT / "template"), tmp_path, data=data, quiet=True)
+    assert ruff(tmp_path, "check", "--select", RULES, "--ignore", "RUF012", "--output-format", "concise") in (
+        "",
+        "All checks passed!\n",
+    )
+    assert ruff(tmp_path, "format", "--diff") == ""
