@@ -5,6 +5,7 @@ import pytest
 from tilewright.errors import UsageError
 from tilewright.render import complete
 from tilewright.render import locate
+from tilewright.render import render
 
 SOURCE = locate()
 
@@ -40,3 +41,17 @@ def test_a_wrong_epilogue_is_refused():
 
 def test_dtypes_are_spelled_out():
     assert complete(SOURCE, {"dtypes": "f32,bf16"}) == {"dtypes": ["float32", "bfloat16"]}
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "0.5 * x * (1 + tanh(0.7978845608 * (x + 0.044715 * x ** 3)))",
+        "alpha=1.5; t = x * alpha; u = t * sigmoid(t); u / (1 + exp(-u * y)) + z ** 3",
+        "where(x > 0, x, alpha * (exp(x) - 1)), alpha=1.0",
+        "clamp(x, -1, 1) * relu(y) + log1p(z * z)",
+    ],
+)
+def test_the_template_accepts_a_derived_gradient(tmp_path, formula):
+    answers = complete(SOURCE, {"op": "my_op", "formula": formula, "backward": True})
+    assert render(SOURCE, answers, tmp_path).answers["grad_formula"] == answers["grad_formula"]

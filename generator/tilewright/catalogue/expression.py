@@ -1,6 +1,7 @@
 """Expressions of the formula language, and how they are written."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "**": 4}
@@ -106,11 +107,11 @@ def calls(expression: Expression) -> Iterator[Call]:
     return (part for part in parts(expression) if isinstance(part, Call))
 
 
-def substitute(expression: Expression, values: dict[str, Expression]) -> Expression:
-    """The expression with names replaced by what they stand for."""
+def substitute(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
+    """The expression with parts replaced, all at the same time."""
+    if expression in values:
+        return values[expression]
     match expression:
-        case Name(name):
-            return values.get(name, expression)
         case Negation(operand):
             return Negation(substitute(operand, values))
         case Operation(operator, left, right):

@@ -4,7 +4,6 @@ import ast
 import difflib
 import keyword
 import re
-from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,9 +14,9 @@ from tilewright.catalogue.expression import Name
 from tilewright.catalogue.expression import Negation
 from tilewright.catalogue.expression import Number
 from tilewright.catalogue.expression import Operation
-from tilewright.catalogue.expression import calls
 from tilewright.catalogue.expression import names
 from tilewright.catalogue.functions import Function
+from tilewright.catalogue.misuse import find_misuse
 from tilewright.errors import UsageError
 
 NUMBER = r"(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -54,9 +53,39 @@ class _Reader:
         self.text = text
         self.functions = functions
         self.given = given
-        self.start = 0
+        self.start = 0  # of the clause that is being read
+        self.scalars: dict[str, str] = {}
+        self.locals: dict[str, Expression] = {}
+        self.result: Expression | None = None
+        self.used: list[str] = []
 
     def formula(self) -> Formula:
+        self._check_text()
+        # A comma before `name =` separates like a semicolon: "x * alpha, alpha=1.0".
+        for piece in re.finditer(r"(?:(?!,\s*[A-Za-z_]\w*\s*=[^=])[^;])+", self.text):
+            self.start = piece.start()
+            self._read_clause(piece[0])
+        self.start = 0
+        if self.result is None:
+            raise self._whole("has no result", "end with an expression, for example x * sigmoid(x)")
+        clauses = (*self.locals.items(), ("", self.result))
+        if misuse := find_misuse(clauses, self.scalars, functions=self.functions):
+            raise self._whole(*misuse)
+        bound = {*self.scalars, *self.locals, *self.given}
+        tensors = tuple(dict.fromkeys(name for name in self.used if name not in bound))
+        if not tensors and not self.given:
+            raise self._whole("has no tensor in it", "free names are tensors: x * sigmoid(x)")
+        if len(tensors) > MOST_TENSORS:
+            raise self._whole(f"has {len(tensors)} tensors", f"at most {MOST_TENSORS} are possible")
+        return Formula(
+            text=self.text,
+            tensors=tensors,
+            scalars=tuple(self.scalars.items()),
+            locals=tuple(self.locals.items()),
+            result=self.result,
+        )
+
+    def _check_text(self) -> None:
         if len(self.text) > LONGEST:
             raise UsageError(
                 f"the formula has {len(self.text)} characters",
@@ -65,51 +94,31 @@ class _Reader:
             )
         if foreign := re.search(r"[^A-Za-z0-9_.+\-*/()<>=!,; ]", self.text):
             raise self._error(f"has {foreign[0]!r} in it", f"it is made of {GRAMMAR}", *foreign.span())
-        scalars: dict[str, str] = {}
-        locals_: dict[str, Expression] = {}
-        result: Expression | None = None
-        used: list[str] = []
-        # A comma before `name =` separates like a semicolon: "x * alpha, alpha=1.0".
-        for piece in re.finditer(r"(?:(?!,\s*[A-Za-z_]\w*\s*=[^=])[^;])+", self.text):
-            clause = CLAUSE.fullmatch(piece[0])
-            assert clause is not None
-            self.start = piece.start()
-            name, value = clause["name"], clause["value"]
-            if name is None and not value:
-                continue
-            if name is not None:
-                self._check_declared(name, {*scalars, *locals_}, *clause.span("name"))
-            elif result is not None:
-                raise self._error("has more than one result", "name it, as in t = x * y; t + 1", *clause.span("value"))
-            if name is not None and re.fullmatch(f"-?{NUMBER}", value):
-                scalars[name] = value
-                continue
-            if name in used:
-                raise self._error(f"uses {name} before it is defined", "define it first", *clause.span("name"))
-            self.start += clause.start("value")
-            expression = self._clause(value)
-            used.extend(names(expression))
-            if name is None:
-                result = expression
-            else:
-                locals_[name] = expression
-        self.start = 0
-        if result is None:
-            raise self._error("has no result", "end with an expression, for example x * sigmoid(x)", 0, len(self.text))
-        self._check_calls((*locals_.items(), ("", result)), scalars)
-        bound = {*scalars, *locals_, *self.given}
-        tensors = tuple(dict.fromkeys(name for name in used if name not in bound))
-        if not tensors and not self.given:
-            raise self._error("has no tensor in it", "free names are tensors: x * sigmoid(x)", 0, len(self.text))
-        if len(tensors) > MOST_TENSORS:
-            raise self._error(f"has {len(tensors)} tensors", f"at most {MOST_TENSORS} are possible", 0, len(self.text))
-        return Formula(
-            text=self.text,
-            tensors=tensors,
-            scalars=tuple(scalars.items()),
-            locals=tuple(locals_.items()),
-            result=result,
-        )
+        if signs := re.search(r"[-+]\s*[-+]", self.text):
+            raise self._error("has two signs in a row", "put the second into parentheses", *signs.span())
+
+    def _read_clause(self, piece: str) -> None:
+        clause = CLAUSE.fullmatch(piece)
+        assert clause is not None
+        name, value = clause["name"], clause["value"]
+        if name is None and not value:
+            return
+        if name is not None:
+            self._check_declared(name, *clause.span("name"))
+        elif self.result is not None:
+            raise self._error("has more than one result", "name it, as in t = x * y; t + 1", *clause.span("value"))
+        if name is not None and re.fullmatch(f"-?{NUMBER}", value):
+            self.scalars[name] = value
+            return
+        if name in self.used:
+            raise self._error(f"uses {name} before it is defined", "define it first", *clause.span("name"))
+        self.start += clause.start("value")
+        expression = self._clause(value)
+        self.used.extend(names(expression))
+        if name is None:
+            self.result = expression
+        else:
+            self.locals[name] = expression
 
     def _clause(self, value: str) -> Expression:
         try:
@@ -118,8 +127,6 @@ class _Reader:
             # An offset of 0 means the end of the text.
             at = (getattr(error, "offset", None) or len(value) + 1) - 1
             raise self._error("is not an expression", f"it is made of {GRAMMAR}", at, at + 1) from error
-        if isinstance(tree, ast.Compare):
-            raise self._error("compares outside of where", "choose with it: where(x > 0, x, 0.0)", *_span(tree))
         return self._expression(tree)
 
     def _expression(self, node: ast.expr) -> Expression:
@@ -152,19 +159,6 @@ class _Reader:
         if count != (takes := self.functions[name].arguments):
             raise self._error(f"gives {name} {count} argument{'s' * (count != 1)}", f"it takes {takes}", *_span(node))
 
-    def _check_calls(self, clauses: Iterable[tuple[str, Expression]], scalars: Mapping[str, str]) -> None:
-        """Functions are those of tensors: torch.exp does not take a float."""
-        flat = set(scalars)
-        for name, expression in clauses:
-            for call in calls(expression):
-                if flat.issuperset(names(call)):
-                    advice = "put its value there: functions take tensors"
-                    raise self._error(
-                        f"calls {call.function} without a tensor", f"in {call}: {advice}", 0, len(self.text)
-                    )
-            if name and flat.issuperset(names(expression)):
-                flat.add(name)
-
     def _check_name(self, node: ast.Name, name: str) -> None:
         if name in self.functions:
             raise self._error(f"uses the function {name} without arguments", f"write {name}(...)", *_span(node))
@@ -173,8 +167,8 @@ class _Reader:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise self._error(f"uses the name {name}", "names are lower case, for example x or gate", *_span(node))
 
-    def _check_declared(self, name: str, taken: set[str], first: int, last: int) -> None:
-        if name in taken:
+    def _check_declared(self, name: str, first: int, last: int) -> None:
+        if name in self.scalars or name in self.locals:
             raise self._error(f"declares {name} twice", "use another name", first, last)
         reserved = name in RESERVED or name in self.functions or name in self.given or keyword.iskeyword(name)
         if reserved or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
@@ -183,6 +177,9 @@ class _Reader:
     def _source(self, node: ast.expr) -> str:
         first, last = _span(node)
         return self.text[self.start + first : self.start + last]
+
+    def _whole(self, what: str, advice: str) -> UsageError:
+        return self._error(what, advice, 0, len(self.text))
 
     def _error(self, what: str, advice: str, first: int, last: int) -> UsageError:
         """The formula on the second line and a caret below the place on the third."""

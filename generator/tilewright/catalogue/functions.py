@@ -5,6 +5,8 @@ from pathlib import Path
 
 from tilewright.catalogue.data_file import read_data
 
+CONDITIONS = {"isnan"}  # what they return is chosen with, not computed with
+
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
@@ -12,6 +14,8 @@ class Function:
 
     name: str
     arguments: int
+    takes: str  # one letter for each argument: t a tensor, s a number or scalar, v either, c a condition
+    cutile: str
     torch: str
     gradient: tuple[str, ...] = ()  # per argument, in terms of a, b, c and `grad`; empty: not known
 
@@ -23,6 +27,8 @@ def read_functions(partials: Path) -> dict[str, Function]:
         name: Function(
             name=name,
             arguments=entry["args"],
+            takes=entry.get("takes", "t" * entry["args"]),
+            cutile=entry["cutile"],
             torch=entry["torch"],
             gradient=tuple(entry.get("gradient", ())),
         )

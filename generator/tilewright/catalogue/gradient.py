@@ -16,6 +16,7 @@ from tilewright.catalogue.expression import substitute
 from tilewright.catalogue.formula import Formula
 from tilewright.catalogue.formula import parse_formula
 from tilewright.catalogue.functions import Function
+from tilewright.catalogue.short_clauses import short_clauses
 from tilewright.catalogue.simplify import ONE
 from tilewright.catalogue.simplify import ZERO
 from tilewright.catalogue.simplify import simplify
@@ -25,36 +26,41 @@ GRAD = Name("grad")
 
 
 def gradient_formula(formula: Formula, functions: Mapping[str, Function]) -> str:
-    """One gradient per tensor, in their order, separated by `;`."""
-    # The gradients know the tensors and scalars of the formula but not its locals.
-    values: dict[str, Expression] = {}
-    for name, value in formula.locals:
-        values[name] = substitute(value, values)
-    result = substitute(formula.result, values)
-    chain = _Chain(formula.text, functions)
-    return "; ".join(chain.gradient(result, tensor) for tensor in formula.tensors)
+    """One gradient per tensor, in their order, after the locals that they share; all separated by `;`."""
+    chain = _Chain(formula, functions)
+    gradients = [chain.gradient(tensor) for tensor in formula.tensors]
+    clauses = short_clauses(dict(formula.locals), gradients, functions, taken=dict(formula.scalars))
+    return "; ".join(f"{name} = {value}" if name else str(value) for name, value in clauses)
 
 
 class _Chain:
     """The chain rule over one formula."""
 
-    def __init__(self, text: str, functions: Mapping[str, Function]) -> None:
-        self.text = text
+    def __init__(self, formula: Formula, functions: Mapping[str, Function]) -> None:
+        self.formula = formula
+        self.locals = dict(formula.locals)
         self.functions = functions
 
-    def gradient(self, result: Expression, tensor: str) -> str:
+    def gradient(self, tensor: str) -> Expression:
         """The gradient of one tensor, a tensor also where it is constant."""
-        gradient = simplify(self.back(result, GRAD, tensor))
-        return str(gradient if any(names(gradient)) else Operation("*", gradient, GRAD))
+        gradient = simplify(self.back(self.formula.result, GRAD, tensor))
+        return gradient if any(names(gradient)) else Operation("*", gradient, GRAD)
+
+    def depends(self, expression: Expression, tensor: str) -> bool:
+        """Whether the tensor is in the expression or in a local that it uses."""
+        return any(
+            name == tensor or (name in self.locals and self.depends(self.locals[name], tensor))
+            for name in names(expression)
+        )
 
     def back(self, expression: Expression, grad: Expression, tensor: str) -> Expression:
         """What `grad` of the expression contributes to the gradient of the tensor."""
-        if tensor not in names(expression):
+        if not self.depends(expression, tensor):
             return ZERO
         terms: tuple[tuple[Expression, Expression], ...]
         match expression:
-            case Name():
-                return grad
+            case Name(name):
+                return self.back(self.locals[name], grad, tensor) if name in self.locals else grad
             case Negation(operand):
                 return self.back(operand, Negation(grad), tensor)
             case Operation("+", left, right):
@@ -86,11 +92,11 @@ class _Chain:
         if not rules:
             known = sorted(name for name, entry in self.functions.items() if entry.gradient)
             raise UsageError(
-                f"the gradient of {function} is not known, in {self.text}",
+                f"the gradient of {function} is not known, in {self.formula.text}",
                 expected=f"expected functions with a known gradient: {', '.join(known)}",
                 hint="give it: --grad-formula, one per tensor separated by `;`, in terms of the inputs and `grad`",
             )
-        values = {"grad": grad, **dict(zip("abc", arguments, strict=False))}
+        values: dict[Expression, Expression] = {GRAD: grad, **dict(zip(map(Name, "abc"), arguments, strict=False))}
         parsed = (parse_formula(rule, self.functions, given=("grad",)) for rule in rules)
         return [substitute(rule.result, values) for rule in parsed]
 

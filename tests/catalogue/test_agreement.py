@@ -1,0 +1,97 @@
+"""The template, which has only Jinja, and the package accept the same formulas."""
+
+from pathlib import Path
+
+import jinja2
+import pytest
+
+from tilewright.catalogue.formula import parse_formula
+from tilewright.catalogue.functions import read_functions
+from tilewright.errors import UsageError
+
+TEMPLATE = Path(__file__).parents[2] / "template"
+FUNCTIONS = read_functions(TEMPLATE / "_partials")
+ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(TEMPLATE),
+    extensions=["jinja2_ansible_filters.AnsibleCoreFiltersExtension"],
+    keep_trailing_newline=True,
+)
+CHECK = ENVIRONMENT.from_string(
+    "{% from '_partials/formula.jinja' import formula_error with context %}{{ formula_error(formula) }}"
+)
+
+
+def template_error(formula: str) -> str:
+    return CHECK.render(formula=formula, partials="_partials", family="elementwise", dtypes=["float32"]).strip()
+
+
+def package_error(formula: str) -> str:
+    try:
+        parse_formula(formula, FUNCTIONS)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "x * sigmoid(x)",
+        "alpha=1.0; t = x * alpha; t * sigmoid(t)",
+        "x * alpha, alpha=-1e-3",
+        "where(x > 0, x, y)",
+        "-x ** -2",
+        "x - (-y)",
+        "clamp(x, -1, 1)",
+        "where(isnan(x), 0.0, x)",
+        "",
+        ";",
+        "x; y",
+        "x +",
+        "x y",
+        "(x",
+        "x)",
+        "x / 0",
+        "x / 0.0",
+        "1 + 2",
+        "x < y",
+        "x * (x < y)",
+        "out + x",
+        "grad * x",
+        "X",
+        "sigmod(x)",
+        "exp(x, y)",
+        "exp",
+        "exp(2) * x",
+        "exp(alpha) * x; alpha=1.0",
+        "clamp(x, y, 1)",
+        "where(x, y, x)",
+        "isnan(x)",
+        "x * isnan(x)",
+        "t * x; t = x",
+        "t = x",
+        "t=1; t=2; x * t",
+        "exp=1.0; x",
+        "x if y else z",
+        "x % y",
+        "x // y",
+        "x.real",
+        "x[0]",
+        "0x10 * x",
+        "1_000 * x",
+        "True * x",
+        "lambda * x",
+        "a * b * c * d * e",
+        "x == y",
+        "x + -y",
+        "- - x",
+        "+x",
+        "pow(2, 3) * x",
+        "where(x > 0 > 1, x, y)",
+        "where((x > 0), x, y)",
+    ],
+)
+def test_both_accept_or_both_refuse(formula):
+    assert bool(template_error(formula)) == bool(package_error(formula)), template_error(formula) or package_error(
+        formula
+    )
