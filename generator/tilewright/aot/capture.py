@@ -82,7 +82,7 @@ def load(*, paths: list[str], package: str, stub: str, name: str, kernel: str, t
     module = importlib.import_module(kernel)
     classes = [value for value in vars(importlib.import_module(test)).values() if hasattr(value, "inputs")]
     if not classes:
-        raise LookupError(f"{test} has no test class with a static method `inputs`")
+        raise LookupError(f"{test} has no class with a static method `inputs`: add it, to have cases to compile for")
     kernels = frozenset(
         value._pyfunc.__name__
         for value in vars(module).values()

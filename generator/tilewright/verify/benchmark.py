@@ -68,5 +68,7 @@ def run(operator: Operator, session: Session) -> StepOutcome:
     done = run_python(operator, [str(operator.benchmark)], limit=_LIMIT)
     tables = [line for line in done.stdout.splitlines() if line.endswith(tuple(f"{unit}:" for unit in _UNITS))]
     if done.returncode or not tables:
-        return failed("benchmark", [f"python {operator.benchmark}: {last_line(done) or 'printed no table'}"])
+        return failed(
+            "benchmark", [f"python {operator.benchmark}: {last_line(done) if done.returncode else 'printed no table'}"]
+        )
     return ok("benchmark", f"{len(tables)} tables", output=done.stdout)

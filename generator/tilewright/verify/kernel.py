@@ -59,7 +59,8 @@ class Parameter(NamedTuple):
 def _quoted(parameter: Parameter | None) -> str:
     if parameter is None:
         return "missing"
-    return f"`{parameter.name}={parameter.default}`" if parameter.default else f"`{parameter.name}`"
+    default = f"={parameter.default}" if parameter.default else ""
+    return f"`{'*, ' if parameter.keyword else ''}{parameter.name}{default}`"
 
 
 def _parameters(function: ast.FunctionDef) -> list[Parameter]:

@@ -13,15 +13,6 @@ from tilewright.verify.outcomes import ok
 from tilewright.verify.outcomes import skipped
 from tilewright.verify.session import Session
 
-_PROBE = """
-import importlib, json, sys
-package, backend, name, function = sys.argv[1:]
-operators = importlib.import_module(package)
-backends = importlib.import_module(backend).get_available_backends_for_op(name)
-print()
-print(json.dumps({"backends": sorted(backends), "exported": callable(getattr(operators, function, None))}))
-"""
-
 
 def problems(operator: Operator) -> Iterator[str]:
     """What is wrong with it, as far as the files show."""
@@ -44,7 +35,7 @@ def run(operator: Operator, _session: Session) -> StepOutcome:
         )
     host = operator.host
     arguments = [host.operators_module, f"{host.import_name}.backend", operator.name, operator.function]
-    done = run_python(operator, ["-c", _PROBE, *arguments], limit=120)
+    done = run_python(operator, ["-m", "tilewright.verify.probe", *arguments], limit=120)
     if done.returncode:
         return failed("registration", [f"import {host.operators_module} fails: {last_line(done)}"])
     found = json.loads(done.stdout.splitlines()[-1])
@@ -52,4 +43,5 @@ def run(operator: Operator, _session: Session) -> StepOutcome:
         return failed("registration", [f"the backends of {operator.name} are {found['backends']}: cutile is missing"])
     if operator.template_version and not found["exported"]:
         return failed("registration", [f"{host.operators_module} does not export {operator.function}: import it there"])
-    return ok("registration", ", ".join(found["backends"]), backends=found["backends"])
+    backends = [backend for backend in found["backends"] if backend != "default"]  # TileGym's name for the stub
+    return ok("registration", ", ".join(backends), backends=backends)

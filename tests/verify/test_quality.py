@@ -1,0 +1,64 @@
+from types import SimpleNamespace
+
+import pytest
+
+from tests.support.hosts import edit
+from tilewright.errors import MissingError
+from tilewright.model.kernel import Compilation
+from tilewright.model.kernel import CompiledKernel
+from tilewright.model.kernel import Resources
+from tilewright.model.outcome import Verdict
+from tilewright.verify.quality import run
+
+
+def kernel(arch="sm_90", spilled=0, error=""):
+    resources = None if error else Resources(registers=32, spilled_bytes=spilled, shared_bytes=0, code_bytes=100)
+    return CompiledKernel(
+        kernel="_k", arch=arch, dtype="float16", signature="aligned", symbol=arch, resources=resources, error=error
+    )
+
+
+def outcome(operator, *kernels, **fields):
+    return run(operator, SimpleNamespace(compile=lambda _: Compilation(op="scale_add", kernels=kernels, **fields)))
+
+
+def test_clean_and_compiled(operator):
+    found = outcome(operator, kernel(), kernel("sm_100", spilled=8))
+    assert found.verdict is Verdict.OK
+    assert found.detail == "1 kernel, 2 compilations for 2 architectures, registers spilled in 1"
+    assert found.data["compilation"]["kernels"][0]["resources"]["registers"] == 32
+
+
+def test_kernel_that_does_not_compile(operator):
+    found = outcome(operator, kernel(), kernel("sm_80", error="too big"))
+    assert (found.verdict, found.detail) == (Verdict.FAILED, "_k sm_80 float16 aligned: too big")
+
+
+def test_kernel_that_nothing_launches(operator):
+    assert outcome(operator, kernel(), unreached=("_long",)).verdict is Verdict.FAILED
+
+
+def test_lint(operator):
+    pytest.importorskip("ruff")
+    edit(operator, operator.kernel, "import torch\n", "import os\nimport torch\n")
+    found = outcome(operator, kernel())
+    assert found.verdict is Verdict.FAILED
+    assert "cutile.py:" in found.detail
+    assert "run ruff check --fix tiny_ops/scale_add/cutile.py" in found.detail
+
+
+def test_format(operator):
+    pytest.importorskip("ruff")
+    edit(operator, operator.test, "assert_close(tiny_ops", "assert_close( tiny_ops")
+    found = outcome(operator, kernel())
+    assert found.verdict is Verdict.FAILED
+    assert "run ruff format" in found.detail
+
+
+def test_no_compiler(operator):
+    def missing(_):
+        raise MissingError("tileiras not found.", hint="Install it.")
+
+    found = run(operator, SimpleNamespace(compile=missing))
+    assert (found.verdict, found.detail) == (Verdict.SKIPPED, "tileiras not found. Install it.")
+    assert found.data == {"missing": "compiler"}
