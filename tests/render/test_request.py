@@ -39,6 +39,12 @@ def test_a_wrong_epilogue_is_refused():
         complete(SOURCE, {"family": "matmul", "epilogue": "geluu(acc)"})
 
 
+def test_an_unknown_variant_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match="'maxx' is not a variant of reduction") as error:
+        complete(SOURCE, {"family": "reduction", "variant": "maxx"})
+    assert "did you mean max?" in str(error.value)
+
+
 def test_dtypes_are_spelled_out():
     assert complete(SOURCE, {"dtypes": "f32,bf16"}) == {"dtypes": ["float32", "bfloat16"]}
 

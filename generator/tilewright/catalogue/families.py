@@ -1,11 +1,10 @@
 """The families of operators that the template can make."""
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.catalogue.data_file import read_data
-from tilewright.errors import UsageError
+from tilewright.catalogue.nearest import unknown_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +42,7 @@ def find_family(name: str, families: tuple[Family, ...]) -> Family:
         if family.name == name:
             return family
     names = [family.name for family in families]
-    nearest = difflib.get_close_matches(name, names, n=1)
-    raise UsageError(
-        f"{name!r} is not a family",
-        expected=f"expected one of {', '.join(names)}",
-        hint=f"did you mean {nearest[0]}?" if nearest else "what each computes: tilewright list",
-    )
+    raise unknown_name(f"{name!r} is not a family", name, names, hint="what each computes: tilewright list")
 
 
 def _read(path: Path) -> Family:

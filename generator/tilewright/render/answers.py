@@ -1,6 +1,5 @@
 """Turn texts from the command line into answers, checked: copier itself ignores keys that it does not know."""
 
-import difflib
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.catalogue.data_file import read_data
+from tilewright.catalogue.nearest import unknown_name
 from tilewright.errors import UsageError
 
 SHORT_DTYPES = {
@@ -55,7 +55,7 @@ def parse_data(pairs: Iterable[str], questions: Mapping[str, Question]) -> dict[
     answers: dict[str, Any] = {}
     for key, text in parse_pairs(pairs, "--data").items():
         if key not in questions:
-            raise _unknown(f"{key!r} is not a question of the template", key, questions)
+            raise unknown_name(f"{key!r} is not a question of the template", key, questions)
         try:
             answers[key] = text if questions[key].is_text else yaml.safe_load(text)
         except yaml.YAMLError as error:
@@ -69,7 +69,7 @@ def check_choices(answers: Mapping[str, Any], questions: Mapping[str, Question])
         choices = questions[key].choices
         for item in value if isinstance(value, list) else [value]:
             if choices and item not in choices:
-                raise _unknown(f"{item!r} is not a {key.removesuffix('s')}", str(item), choices)
+                raise unknown_name(f"{item!r} is not a {key.removesuffix('s')}", str(item), choices)
 
 
 def parse_dtypes(texts: str | list[str]) -> list[str]:
@@ -95,7 +95,7 @@ def parse_skips(pairs: Iterable[str]) -> dict[str, str]:
     skips = parse_pairs(pairs, "--skip")
     for step, reason in skips.items():
         if step not in STEPS:
-            raise _unknown(f"{step!r} is not a step", step, STEPS)
+            raise unknown_name(f"{step!r} is not a step", step, STEPS)
         if not reason:
             raise UsageError(
                 f"--skip {step} has no reason",
@@ -108,13 +108,3 @@ def parse_skips(pairs: Iterable[str]) -> dict[str, str]:
 def _values(choices: Any) -> Iterable[str]:
     entries = choices.values() if isinstance(choices, dict) else choices
     return (str(entry["value"] if isinstance(entry, dict) else entry) for entry in entries)
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
-    known = list(known)
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return UsageError(
-        what,
-        expected=f"expected one of {', '.join(known)}",
-        hint=f"did you mean {nearest[0]}?" if nearest else "",
-    )

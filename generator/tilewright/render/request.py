@@ -8,6 +8,7 @@ from tilewright.catalogue.families import read_families
 from tilewright.catalogue.formula import parse_formula
 from tilewright.catalogue.functions import read_functions
 from tilewright.catalogue.gradient import gradient_formula
+from tilewright.catalogue.nearest import unknown_name
 from tilewright.errors import UsageError
 from tilewright.render.answers import check_choices
 from tilewright.render.answers import parse_dtypes
@@ -28,10 +29,13 @@ def complete(source: Source, answers: Mapping[str, Any]) -> dict[str, Any]:
     complete = dict(answers)
     if "dtypes" in complete:
         complete["dtypes"] = parse_dtypes(complete["dtypes"])
-    if "family" in complete:
-        find_family(complete["family"], read_families(source.partials))
+    family = find_family(complete.get("family", FORMULA_FAMILY), read_families(source.partials))
+    variants = [variant.name for variant in family.variants]
+    if variants and complete.get("variant", variants[0]) not in variants:
+        variant = complete["variant"]
+        raise unknown_name(f"{variant!r} is not a variant of {family.name}", variant, variants)
     check_choices(complete, read_questions(source.template))
-    if complete.get("family", FORMULA_FAMILY) == FORMULA_FAMILY:
+    if family.name == FORMULA_FAMILY:
         _complete_formula(source, complete)
     elif complete.get("epilogue"):
         parse_formula(complete["epilogue"], read_functions(source.partials), given=("acc",))
