@@ -1,5 +1,6 @@
 """`tilewright list`: what can be made, and which examples there are."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 from typing import Annotated
@@ -37,23 +38,33 @@ def list_(
             }
         )
     else:
-        _show(families, references)
+        console.result("\n".join(_lines(families, references) if family is None else _details(families[0])))
 
 
-def _show(families: "tuple[Family, ...]", references: "tuple[ReferenceOperator, ...]") -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("family", "computes", "variants", "dtypes", "gradient", box=box.SIMPLE_HEAD, title_justify="left")
-    for found in families:
-        variants = ", ".join(variant.name for variant in found.variants)
-        dtypes = ", ".join(found.dtypes)
-        table.add_row(found.name, found.summary, variants or "-", dtypes, "yes" if found.backward else "no")
-    console = Console(highlight=False)
-    console.print(table)
+def _lines(families: "tuple[Family, ...]", references: "tuple[ReferenceOperator, ...]") -> Iterator[str]:
+    names = [*(family.name for family in families), *(reference.name for reference in references)]
+    width = max(map(len, names)) + 2
+    yield "Families: tilewright new OP --family NAME"
+    for family in families:
+        yield f"  {family.name:<{width}}{family.summary}"
+        if family.variants:
+            yield f"  {'':<{width}}variants: {', '.join(variant.name for variant in family.variants)}"
+        gradient = "with" if family.backward else "without"
+        yield f"  {'':<{width}}{', '.join(family.dtypes)}; {gradient} gradient"
     if references:
-        table = Table("reference operator", "what it computes", box=box.SIMPLE_HEAD)
-        for reference in references:
-            table.add_row(reference.name, reference.summary)
-        console.print(table)
+        yield "Reference operators:"
+    for reference in references:
+        yield f"  {reference.name:<{width}}{reference.summary}"
+
+
+def _details(family: "Family") -> Iterator[str]:
+    yield f"{family.name}: {family.summary}"
+    yield f"  computes   {family.computes}"
+    for variant in family.variants:
+        yield f"  variant    {variant.name}: {variant.summary}"
+    for question in family.questions:
+        yield f"  option     --{question.replace('_', '-')}"
+    yield f"  gradient   {'with --backward' if family.backward else 'none'}"
+    yield f"  dtypes     {', '.join(family.dtypes)}"
+    yield f"  by default {', '.join(family.default_dtypes)}"
+    yield f"  measured   in {family.metric}"
