@@ -1,0 +1,124 @@
+"""`tilewright verify` takes operators through the six steps."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.support.hosts import scale_add
+from tilewright.aot.compile import compile_operator
+from tilewright.cli.exits import Exit
+from tilewright.cli.verify import exit_code
+from tilewright.errors import MissingError
+from tilewright.model.kernel import Compilation
+from tilewright.model.outcome import StepOutcome
+from tilewright.model.outcome import Verdict
+from tilewright.verify import session
+from tilewright.verify.device import Devices
+
+pytest.importorskip("cuda.tile")
+
+
+@pytest.fixture
+def operator(here, monkeypatch):
+    """The current folder is a host with one operator; compiling takes no time, and there is no GPU."""
+    monkeypatch.setattr(session, "find_gpus", lambda: Devices(why_none="no GPU"))
+    monkeypatch.setattr(session, "compile_operator", lambda operator, **_options: Compilation(op=operator.name))
+    return scale_add(here)
+
+
+def step(verdict, **data):
+    return StepOutcome(step="tests", verdict=verdict, data=data)
+
+
+def test_one_line_for_each_step(operator, tilewright):
+    result = tilewright("verify", "scale_add")
+    assert result.exit_code == 0, result.output
+    assert [line.split()[0] for line in result.stdout.splitlines()] == [
+        *("scale_add", "stub", "kernel", "registration", "tests", "benchmark", "verify")
+    ]
+    assert result.stderr == "1 operator: 4 ok, 2 skipped\n"
+
+
+def test_all_operators_without_a_name(operator, tilewright):
+    assert tilewright("verify").stdout.startswith("scale_add\n")
+
+
+def test_from_a_folder_inside_the_host(operator, tilewright, monkeypatch):
+    monkeypatch.chdir(operator.path(operator.kernel).parent)
+    assert tilewright("verify").exit_code == 0
+
+
+def test_failure(operator, tilewright):
+    operator.path(operator.benchmark).unlink()
+    result = tilewright("verify")
+    assert result.exit_code == Exit.FINDINGS
+    assert "benchmark     failed: tests/benchmark/bench_scale_add.py does not exist" in result.stdout
+
+
+def test_gpu_that_is_required(operator, tilewright):
+    assert tilewright("verify", "--require-gpu").exit_code == Exit.MISSING
+
+
+def test_json_is_all_there_is_on_stdout(operator, tilewright):
+    document = json.loads(tilewright("verify", "--json").stdout)
+    assert document["operators"][0]["name"] == "scale_add"
+    assert document["counts"]["ok"] == 4
+
+
+def test_junit(operator, tilewright, here):
+    assert tilewright("verify", "--junit", "out/verify.xml").exit_code == 0
+    (suite,) = ElementTree.parse(here / "out" / "verify.xml").getroot()
+    assert suite.get("tests") == "6"
+
+
+def test_architectures_reach_the_compiler(operator, tilewright, monkeypatch):
+    asked = {}
+    monkeypatch.setattr(session, "compile_operator", lambda operator, **o: asked.update(o) or Compilation(op="x"))
+    assert tilewright("verify", "--arch", "sm_90,sm_80", "--jobs", "3").exit_code == 0
+    assert ([target.name for target in asked["targets"]], asked["jobs"]) == (["sm_90", "sm_80"], 3)
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["--arch", "sm_75"], ["--jobs", "0"]])
+def test_wrong_usage(operator, tilewright, arguments):
+    assert tilewright("verify", *arguments).exit_code == Exit.USAGE
+
+
+def test_no_host(here, tilewright):
+    result = tilewright("verify")
+    assert result.exit_code == Exit.USAGE
+    assert "no host repository" in result.stderr
+
+
+def test_host_without_operators(operator, tilewright, here):
+    for path in ("tiny_ops/scale_add/interface.py", "tiny_ops/scale_add/cutile.py", ".tilewright/ops/scale_add.yml"):
+        (here / path).unlink()
+    assert tilewright("verify").exit_code == Exit.NOTHING_RAN
+
+
+def test_no_compiler(operator, tilewright, monkeypatch):
+    def missing(*_arguments, **_options):
+        raise MissingError("tileiras not found.")
+
+    monkeypatch.setattr(session, "compile_operator", missing)
+    result = tilewright("verify")
+    assert result.exit_code == Exit.MISSING
+    assert "verify        skipped: tileiras not found." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "require_gpu", "code"),
+    [
+        ([step(Verdict.OK), step(Verdict.SKIPPED, missing="gpu")], False, Exit.FINE),
+        ([step(Verdict.OK), step(Verdict.SKIPPED, missing="gpu")], True, Exit.MISSING),
+        ([step(Verdict.FAILED), step(Verdict.SKIPPED, missing="gpu")], True, Exit.FINDINGS),
+        ([step(Verdict.NOT_APPLICABLE), step(Verdict.SKIPPED)], False, Exit.NOTHING_RAN),
+        ([], False, Exit.NOTHING_RAN),
+    ],
+)
+def test_exit_codes(outcomes, require_gpu, code):
+    assert exit_code(outcomes, require_gpu=require_gpu) is code
+
+
+def test_compiles_for_real_by_default():
+    assert session.compile_operator is compile_operator

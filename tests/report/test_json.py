@@ -1,0 +1,34 @@
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support import results
+from tilewright.report import json as documents
+
+SCHEMAS = Path(documents.__file__).with_name("schemas")
+DOCUMENTS = {
+    "verify": documents.verify(results.HOST, {"gelu": results.STEPS}),
+    "compile": documents.compilation(results.HOST, results.COMPILATION),
+    "status": documents.status(results.HOST, results.STATUS, "0.1.0"),
+    "doctor": documents.doctor(results.FINDINGS),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_document_is_what_its_schema_says(name):
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(json.dumps(DOCUMENTS[name])), schema)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_schema_knows_no_other_keys(name):
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    with pytest.raises(jsonschema.ValidationError, match="Additional properties"):
+        jsonschema.validate({**DOCUMENTS[name], "more": 1}, schema)
+
+
+def test_verdicts_are_counted():
+    assert DOCUMENTS["verify"]["counts"] == {"ok": 2, "failed": 1, "skipped": 2, "n/a": 1}
