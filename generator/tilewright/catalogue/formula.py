@@ -24,10 +24,10 @@ CLAUSE = re.compile(r",?\s*(?:(?P<name>\w+)\s*=(?!=))?\s*(?P<value>.*?)\s*")
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 # What the rendered code calls by these names.
-RESERVED = frozenset(
-    "acc any backend bias ct ctx device dtype float grad kernel kwargs math out result self shape shapes str struct torch"
-    " tout tuple wide x_grad".split()
-)
+RESERVED = {
+    *("acc", "any", "backend", "bias", "ct", "ctx", "device", "dtype", "float", "grad", "kernel", "kwargs", "math"),
+    *("out", "result", "self", "shape", "shapes", "str", "struct", "torch", "tout", "tuple", "wide", "x_grad"),
+}
 MOST_TENSORS = 4
 LONGEST = 500
 GRAMMAR = "names, numbers, + - * / **, comparisons inside where(condition, a, b), and calls"
