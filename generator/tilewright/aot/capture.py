@@ -112,6 +112,8 @@ def capture(subject: Subject, recorder: Recorder, dtype: torch.dtype) -> list[La
 def _attempts(subject: Subject, shapes: list[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
     yield from ((shape, {}) for shape in shapes)
     yield from ((shapes[0], arguments) for arguments in getattr(subject.cases, "_arguments", ()))
+    if hasattr(subject.cases, "_huge"):
+        yield subject.cases._huge, {}
 
 
 def _run(subject: Subject, shape: Any, dtype: torch.dtype, arguments: dict[str, Any]) -> None:
