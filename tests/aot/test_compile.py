@@ -1,4 +1,8 @@
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +111,27 @@ def test_compilation_without_end_is_stopped(operator):
     result = compiled(operator, dtypes=["float32"], time_limit=1)
     assert time.monotonic() - start < 60
     assert [k.error for k in result.kernels] == ["no answer in 1 s", "no answer in 1 s", "", ""]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=str)
+def test_nothing_goes_on_when_the_command_is_ended(operator, how):
+    edit(operator, operator.kernel, "import torch\n", "import torch\nimport os, time, pathlib\n")
+    wait = "(pathlib.Path('pid').write_text(str(os.getpid())), time.sleep(600))[0]"
+    edit(operator, operator.kernel, BODY, f"    ct.static_eval({wait})\n" + BODY)
+    command = [sys.executable, "-m", "tilewright", "compile", "scale_add", "--arch", "sm_90"]
+    process = subprocess.Popen(command, cwd=operator.host.root, stderr=subprocess.DEVNULL)
+    started = operator.host.root / "pid"
+    assert within(60, started.is_file)
+    process.send_signal(how)
+    process.wait(timeout=20)
+    assert within(20, lambda: not Path("/proc", started.read_text()).exists())
+
+
+def within(seconds, condition):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return condition()
 
 
 def test_host_function_that_fails_is_reported_with_what_it_raised(operator):

@@ -69,8 +69,9 @@ class Supervisor:
     def run(self, units: list[Unit]) -> Iterator[CompiledKernel | CaptureFailure | Unit]:
         """Results as they come; a unit after its last one."""
         waiting = deque(units)
+        parent = os.getppid()
         try:
-            while waiting or self._workers:
+            while (waiting or self._workers) and os.getppid() == parent:  # nobody listens once the command is gone
                 while waiting and len(self._workers) < self._jobs:
                     self._start(waiting.popleft(), set())
                 for channel in wait(list(self._workers), timeout=1.0):
