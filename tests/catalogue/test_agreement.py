@@ -4,6 +4,9 @@ from pathlib import Path
 
 import jinja2
 import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from tilewright.catalogue.formula import parse_formula
 from tilewright.catalogue.functions import read_functions
@@ -92,6 +95,18 @@ def package_error(formula: str) -> str:
     ],
 )
 def test_both_accept_or_both_refuse(formula):
+    assert bool(template_error(formula)) == bool(package_error(formula)), template_error(formula) or package_error(
+        formula
+    )
+
+
+TOKENS = ["x", "y", "alpha", "2", "0.0", "1e-3", "+", "-", "*", "/", "**", "(", ")", ",", ";", "=", "<", "=="]
+CALLS = ["exp(", "where(x > 0, ", "clamp(x, ", "maximum(", "isnan("]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(TOKENS + CALLS), min_size=1, max_size=9).map(" ".join))
+def test_both_agree_on_any_sequence_of_tokens(formula):
     assert bool(template_error(formula)) == bool(package_error(formula)), template_error(formula) or package_error(
         formula
     )

@@ -113,6 +113,8 @@ def test_a_single_file_is_all_that_is_written(tilewright, here):
         (["my_op", "--skip", "bench=x"], "did you mean benchmark?"),
         (["my_op", "--layout", "stub"], "is no layout"),
         (["my_op", "--into", __file__], "is a file"),
+        (["my_op", "--into", Path(__file__).parents[2] / "template" / "standalone"], "is inside the template"),
+        (["my_op", "--layout", "tilegym"], "src/tilegym/ops/ops.py"),
         (["my_ops"], "is the package itself"),
     ],
 )
@@ -180,6 +182,12 @@ def test_in_tilegym_the_operator_is_registered(tilewright, tilegym_checkout, mon
         "tests/ops/test_my_op.py": "create",
     }
     assert '@dispatch("my_op")' in (tilegym_checkout / "src/tilegym/ops/ops.py").read_text()
+
+
+def test_a_detected_layout_can_be_overridden(tilewright, tilegym_checkout, monkeypatch):
+    monkeypatch.chdir(tilegym_checkout)
+    assert tilewright("new", "my_op", "--layout", "standalone").exit_code == 0
+    assert (tilegym_checkout / "my_ops" / "my_op" / "cutile.py").exists()
 
 
 @pytest.mark.parametrize("name", ["softmax", "gelu", "fmha", "utils"])

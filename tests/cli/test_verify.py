@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.hosts import scale_add
+from tests.support.tilegym_checkout import git
 from tilewright.aot.compile import compile_operator
 from tilewright.cli.exits import Exit
 from tilewright.cli.verify import exit_code
@@ -122,3 +123,24 @@ def test_exit_codes(outcomes, require_gpu, code):
 
 def test_compiles_for_real_by_default():
     assert session.compile_operator is compile_operator
+
+
+def test_rendered_operator_in_tilegym(tilegym_checkout, tilewright, monkeypatch):
+    monkeypatch.chdir(tilegym_checkout)
+    monkeypatch.setattr(session, "find_gpus", lambda: Devices(why_none="no GPU"))
+    assert tilewright("new", "my_op").exit_code == 0
+    result = tilewright("verify", "--arch", "sm_90")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "1 operator: 4 ok, 2 skipped\n"
+
+
+def test_rendered_operator_that_tilegym_does_not_know(tilegym_checkout, tilewright, monkeypatch):
+    monkeypatch.chdir(tilegym_checkout)
+    monkeypatch.setattr(session, "compile_operator", lambda operator, **_options: Compilation(op=operator.name))
+    assert tilewright("new", "my_op").exit_code == 0
+    git(tilegym_checkout, "checkout", "src/tilegym/ops/ops.py", "src/tilegym/ops/cutile/__init__.py")
+    result = tilewright("verify", "my_op")
+    assert result.exit_code == Exit.FINDINGS
+    failed = [line for line in result.stdout.splitlines() if "failed: " in line]
+    assert [line.split()[0] for line in failed] == ["stub", "registration"]
+    assert all(line.endswith("run: tilewright register my_op") for line in failed)

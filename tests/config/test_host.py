@@ -36,6 +36,13 @@ def test_the_nearest_host_wins(tmp_path):
     assert find_host(inner).package == "inner"
 
 
+def test_a_repository_of_its_own_is_not_part_of_the_host_around_it(tmp_path):
+    write(tmp_path, "layout: standalone\npackage: outer\n")
+    (tmp_path / "inner" / ".git").mkdir(parents=True)
+    (tmp_path / "inner" / "src").mkdir()
+    assert find_host(tmp_path / "inner" / "src") is None
+
+
 def test_an_empty_folder_is_no_host(tmp_path):
     assert find_host(tmp_path) is None
 

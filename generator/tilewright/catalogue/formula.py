@@ -20,7 +20,7 @@ from tilewright.catalogue.misuse import find_misuse
 from tilewright.errors import UsageError
 
 NUMBER = r"(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?"
-CLAUSE = re.compile(r",?\s*(?:(?P<name>\w+)\s*=(?!=))?\s*(?P<value>.*?)\s*")
+CLAUSE = re.compile(r"(?:,(?=\s*\w+\s*=))?\s*(?:(?P<name>\w+)\s*=(?!=))?\s*(?P<value>.*?)\s*")
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 # What the rendered code calls by these names.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tilewright.config import PROFILE
 from tilewright.config import find_host
 from tilewright.errors import HostError
 from tilewright.errors import UsageError
@@ -16,6 +17,8 @@ def choose_target(folder: Path, answers: Mapping[str, Any], source: Source) -> t
     folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", expected="expected a folder", hint="name the folder of the repository")
+    if folder.is_relative_to(source.template):
+        raise UsageError(f"{folder} is inside the template", expected="expected the folder of your own repository")
     if answers.get("layout") == "stub":
         raise UsageError(
             "a stub alone is no layout for an operator",
@@ -26,9 +29,9 @@ def choose_target(folder: Path, answers: Mapping[str, Any], source: Source) -> t
         return folder, dict(answers)
     host = find_host(folder)
     if host is None:
-        if folder.is_relative_to(source.template):
-            raise UsageError(f"{folder} is inside the template", expected="expected the folder of your own repository")
         return folder, dict(answers)
+    if not (host.root / PROFILE).exists():  # detected only, so an option may say otherwise
+        return host.root, {"layout": host.layout, **answers}
     settled: dict[str, str] = {"layout": host.layout}
     if host.layout == "standalone":
         settled["package"] = host.package

@@ -20,6 +20,8 @@ def find_host(start: Path) -> Host | None:
             return _read(root)
         if (root / TILEGYM_STUBS).is_file():
             return Host(root=root, layout="tilegym", package="src/tilegym")
+        if (root / ".git").exists():  # what is above belongs to another repository
+            return None
     return None
 
 
