@@ -118,7 +118,7 @@ class _Results:
             kernels=tuple(kernels),
             failures=tuple(self._failures),
             unreached=tuple(name for name in self._defined if complete and name not in launched),
-            seconds=time.perf_counter() - self._start,
+            seconds=round(time.perf_counter() - self._start, 3),
         )
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
@@ -51,8 +52,10 @@ class Worker:
 
     def end(self) -> None:
         """End it together with the compiler that it runs."""
-        if self.process.is_alive() and self.process.pid:
+        assert self.process.pid
+        with suppress(ProcessLookupError):  # it has not come as far as having a group
             os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.process.join()
 
 

@@ -81,16 +81,20 @@ def compile_kernel(
     """Compile one kernel; whatever goes wrong is its result."""
     cubin = io.BytesIO()
     start = time.perf_counter()
+
+    def result(**found: Any) -> CompiledKernel:
+        return replace(kernel, seconds=round(time.perf_counter() - start, 3), **found)
+
     try:
         with ct.compiler_timeout(time_limit):
             export_kernel(function, [signature], cubin, gpu_code=target.name, output_format="cubin")
         resources = read_resources(cubin.getvalue())[kernel.symbol]
     except Exception as err:
-        return replace(kernel, seconds=time.perf_counter() - start, error=describe_error(err))
+        return result(error=describe_error(err))
     error = ""
     if resources.shared_bytes > target.shared_kib * 1024:
         error = f"needs {resources.shared_bytes / 1024:.0f} KiB of shared memory; a block may have {target.shared_kib}"
-    return replace(kernel, seconds=time.perf_counter() - start, resources=resources, error=error)
+    return result(resources=resources, error=error)
 
 
 def warm_up(target: Target) -> None:

@@ -48,7 +48,7 @@ def verify(operator: Operator, session: Session) -> Iterator[StepOutcome]:
         outcome = look(step, operator)
         if step.run and outcome.verdict in ("ok", "skipped"):
             outcome = step.run(operator, session)
-        yield replace(outcome, seconds=time.perf_counter() - start)
+        yield replace(outcome, seconds=round(time.perf_counter() - start, 3))
 
 
 def look(step: Step, operator: Operator) -> StepOutcome:
