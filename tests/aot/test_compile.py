@@ -156,6 +156,11 @@ def test_module_that_cannot_be_imported_is_reported(operator):
     assert compiled(operator).errors == ("ModuleNotFoundError: No module named 'no_such_module'",)
 
 
+def test_module_that_crashes_when_imported_is_reported(operator):
+    edit(operator, operator.kernel, "import torch\n", "import torch\nimport os\n\nos.abort()\n")
+    assert compiled(operator).errors == ("the compiling process was ended by SIGABRT",)
+
+
 def test_kernel_that_no_shape_reaches_is_reported(operator):
     edit(operator, operator.kernel, "_ScaleAdd.apply(x, y, alpha)", "_launch(_scale_add_kernel, x, (x, x, x, alpha))")
     result = compiled(operator)

@@ -111,7 +111,7 @@ def capture(subject: Subject, recorder: Recorder, dtype: torch.dtype) -> list[La
 
 def _attempts(subject: Subject, shapes: list[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
     yield from ((shape, {}) for shape in shapes)
-    yield from ((shapes[0], arguments) for arguments in getattr(subject.cases, "_arguments", ()))
+    yield from ((shape, arguments) for shape in shapes[:1] for arguments in getattr(subject.cases, "_arguments", ()))
     if hasattr(subject.cases, "_huge"):
         yield subject.cases._huge, {}
 

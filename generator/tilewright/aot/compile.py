@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -147,9 +148,11 @@ def _events(operator: Operator, request: dict[str, Any]) -> Generator[dict[str, 
         except BaseException:
             server.terminate()  # it ends its workers
             raise
-        if server.wait():
-            error = _last_line(stderr) or f"the compiling process exited with {server.returncode}"
-            yield {"event": "broken", "error": error}
+        code = server.wait()
+        if code < 0:
+            yield {"event": "broken", "error": f"the compiling process was ended by {signal.Signals(-code).name}"}
+        elif code:
+            yield {"event": "broken", "error": _last_line(stderr) or f"the compiling process exited with {code}"}
 
 
 def _last_line(stream: IO[str]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    ops: Annotated[list[str] | None, typer.Argument(metavar="[OP]...", help="Default: all.")] = None,
+    ops: Annotated[list[str] | None, typer.Argument(metavar="OP", help="Default: all.")] = None,
     arch: Arch = "",
     jobs: Jobs = None,
     require_gpu: Annotated[bool, typer.Option("--require-gpu", help="Exit with 3 where there is no GPU.")] = False,
