@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.tilegym_checkout import git
 from tilewright.render import locate
 
@@ -50,6 +52,26 @@ def test_a_missing_kernel_is_not_registered(tilewright, tilegym_checkout, monkey
     result = tilewright("register", "my_op")
     assert result.exit_code == 2
     assert "copier recopy -a .tilewright/ops/my_op.yml" in result.stderr
+
+
+def test_an_operator_written_by_hand_is_mended(tilewright, tilegym_checkout, monkeypatch):
+    monkeypatch.chdir(tilegym_checkout)
+    init = Path("src/tilegym/ops/cutile/__init__.py")
+    complete = init.read_text()
+    assert "    from . import silu_and_mul\n" in complete
+    init.write_text(complete.replace("    from . import silu_and_mul\n", ""))
+    assert tilewright("register", "silu_and_mul").exit_code == 0
+    assert init.read_text() == complete
+    assert git(tilegym_checkout, "status", "--short") == ""
+
+
+@pytest.mark.parametrize("op", ["nothing_such", "utils", "rms_norm_backward"])
+def test_half_an_operator_written_by_hand_is_refused(tilewright, tilegym_checkout, monkeypatch, op):
+    monkeypatch.chdir(tilegym_checkout)
+    result = tilewright("register", op)
+    assert result.exit_code == 2
+    assert "was not made by tilewright" in result.stderr
+    assert git(tilegym_checkout, "status", "--short") == ""
 
 
 def test_elsewhere_an_operator_registers_itself(tilewright, here):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from pathlib import PurePosixPath
 from typing import Any
+from typing import Literal
 
 from tilewright.catalogue.names import check_operator_is_free
 from tilewright.errors import OperatorExistsError
@@ -18,6 +19,10 @@ from tilewright.render import scaffold
 
 ANSWERS = PurePosixPath(".tilewright/ops")
 OPS = PurePosixPath("src/tilegym/ops/ops.py")
+KERNELS: dict[Literal["main", "experimental"], PurePosixPath] = {
+    "main": PurePosixPath("src/tilegym/ops/cutile"),
+    "experimental": PurePosixPath("src/tilegym/ops/cutile/experimental"),
+}
 
 
 def plan_new(source: Source, answers: Mapping[str, Any], root: Path) -> ChangeSet:
@@ -48,9 +53,10 @@ def plan_register(source: Source, op: str, host: Host) -> ChangeSet:
             f"{host.root} is not a TileGym checkout",
             expected="expected a checkout with src/tilegym/ops/ops.py; elsewhere an operator registers itself",
         )
+    if not (host.root / ANSWERS / f"{op}.yml").exists():
+        return _registration_by_hand(op, host.root)
     answers = read_answers(op, host.root)
-    placed = "" if answers.get("placement", "main") == "main" else "/experimental"
-    kernel = f"src/tilegym/ops/cutile{placed}/{op}.py"
+    kernel = KERNELS[answers.get("placement", "main")] / f"{op}.py"
     if not (host.root / kernel).exists():
         raise UsageError(
             f"{kernel} does not exist, so there is nothing to register",
@@ -97,7 +103,7 @@ def read_answers(op: str, root: Path) -> dict[str, Any]:
             hint="tilewright status shows the operators here",
         ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not YAML", hint="take it from the history: git checkout -- it") from error
+        raise UsageError(f"{path} is not YAML", hint=f"take it from the history: git checkout -- {path}") from error
     if not isinstance(recorded, dict) or recorded.get("op") != op:
         raise UsageError(f"{path} does not record the operator {op}", hint="take it from the history of the repository")
     return {key: value for key, value in recorded.items() if not key.startswith("_")}
@@ -108,6 +114,27 @@ def _registration(source: Source, answers: Mapping[str, Any], root: Path) -> Cha
 
     stub = render(source, {**answers, "layout": "stub"}, root, overwrite=True).files[0].content.decode()
     return register(root, answers["op"], stub=stub, placement=answers["placement"])
+
+
+def _registration_by_hand(op: str, root: Path) -> ChangeSet:
+    """The missing imports of an operator that has a kernel and a stub of its own."""
+    import ast
+
+    from tilewright.codemod import register
+
+    text = (root / OPS).read_text(encoding="utf-8")
+    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == op)
+    stub = next(functions, None)
+    placement = next((name for name, folder in KERNELS.items() if (root / folder / f"{op}.py").exists()), None)
+    if stub is None or placement is None:
+        missing = "no stub in ops.py" if stub is None else "no kernel"
+        raise UsageError(
+            f"{op} was not made by tilewright and has {missing}",
+            expected=f"expected both {OPS} and {KERNELS['main']}/{op}.py to have it",
+            hint="write what is missing, or have all of it made under another name: tilewright new OP",
+        )
+    stub.decorator_list.clear()
+    return register(root, op, stub=f'@dispatch("{op}")\n{ast.unparse(stub)}\n', placement=placement)
 
 
 def _refuse_unused(answers: Mapping[str, Any], rendering: Rendering) -> None:
