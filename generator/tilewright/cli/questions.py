@@ -11,7 +11,7 @@ from tilewright.render import Source
 from tilewright.render import render
 
 # What a colleague would ask; where the files go is known from the folder.
-ASKED = ("family", "variant", "formula", "bias", "epilogue", "precision", "dtypes", "backward")
+ASKED = ("family", "variant", "formula", "bias", "epilogue", "precision", "dtypes", "backward", "shapes")
 # Any of these says that the person knows what they want.
 DECIDED = {"family", "variant", "formula"}
 
