@@ -1,0 +1,9 @@
+"""add_scaled: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import add_scaled
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["add_scaled"]

@@ -1,0 +1,9 @@
+"""linear_gelu: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import linear_gelu
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["linear_gelu"]

@@ -1,0 +1,205 @@
+"""cuTile backend of matmul."""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+ConstBool = ct.Constant[bool]
+
+ZERO = ct.PaddingMode.ZERO
+GROUP_ROWS = 2048  # rows whose tiles are taken before the next column: what they read of B stays in the L2 cache
+
+
+@dataclass(frozen=True)
+class _Config:
+    """A tile (M, N, K), the compiler hints that go with it, and what it is for."""
+
+    tile: tuple[int, int, int]
+    num_ctas: int = 1  # blocks that share a tile
+    persistent: bool = False  # one wave of blocks, each of which loads its next tile while it stores the last
+    most_rows: int = 2**31
+
+    @functools.cached_property
+    def kernel(self):
+        kernel = _matmul_kernel
+        return kernel.replace_hints(num_ctas=self.num_ctas)
+
+    def suits(self, multiprocessors, rows, tiles):
+        """Whether nearly all multiprocessors are busy with tiles that are at least half full."""
+        waves = tiles * self.num_ctas / multiprocessors
+        return self.tile[0] < 2 * rows and waves >= (2 if self.persistent else 0.9)
+
+
+# By bytes of an element and the first major compute capability that they are for; of those that allow as many rows, the
+# first that suits is taken, else the last. Measured on sm_90, elsewhere chosen by the registers that they need.
+CONFIGS = {
+    2: {
+        8: (_Config((128, 128, 32)), _Config((64, 64, 32))),
+        9: (
+            _Config((16, 64, 128), most_rows=16),
+            _Config((256, 256, 64), num_ctas=2, persistent=True),
+            _Config((128, 256, 64)),
+            _Config((128, 128, 64)),
+            _Config((64, 128, 128)),
+            _Config((64, 64, 128)),
+        ),
+        10: (
+            _Config((256, 256, 64), num_ctas=2, persistent=True),
+            _Config((128, 128, 64)),
+            _Config((64, 64, 64)),
+        ),
+        12: (_Config((128, 128, 64)), _Config((64, 64, 64))),
+    },
+    4: {8: (_Config((64, 64, 16)),), 9: (_Config((128, 128, 8)), _Config((64, 64, 16)))},
+}
+
+
+def _position(tile, tiles_m, tiles_n, group):
+    """Row and column of a tile, counted down `group` rows of tiles, then on to the next column."""
+    in_group = group * tiles_n
+    first = tile // in_group * group
+    height = ct.minimum(tiles_m - first, group)
+    return first + tile % in_group % height, tile % in_group // height
+
+
+@ct.kernel(num_worker_warps=8)
+def _matmul_kernel(
+    A,
+    B,
+    Out,
+    tiles: int,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILE_K: ConstInt,
+    PERSISTENT: ConstBool,
+):
+    """Out (batch, M, N) = A (batch, M, K) @ B (batch, K, N), one tile to a block or, where PERSISTENT, several."""
+    tiles_m = ct.num_tiles(Out, 1, (1, TILE_M, TILE_N))
+    tiles_n = ct.num_tiles(Out, 2, (1, TILE_M, TILE_N))
+
+    def compute(tile):
+        i = tile // (tiles_m * tiles_n)
+        m, n = _position(tile % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_ROWS // TILE_M)
+
+        # Zeros beyond the last k add nothing; rows and columns beyond the edge of Out are computed and not stored.
+        tacc = ct.zeros((TILE_M, TILE_N), ct.float32)
+        for k in range(ct.num_tiles(A, 2, (1, TILE_M, TILE_K))):
+            ta = ct.load(A, (i, m, k), (1, TILE_M, TILE_K), padding_mode=ZERO).reshape((TILE_M, TILE_K))
+            tb = ct.load(B, (i, k, n), (1, TILE_K, TILE_N), padding_mode=ZERO).reshape((TILE_K, TILE_N))
+            tacc = ct.mma(ta, tb, tacc)
+
+        ct.store(Out, (i, m, n), tacc.astype(Out.dtype).reshape((1, TILE_M, TILE_N)))
+
+    if PERSISTENT:
+        for tile in range(ct.bid(0), tiles, ct.num_blocks(0)):
+            compute(tile)
+    else:
+        compute(ct.bid(0))
+
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_MOST_TILES = 2**24 - 1  # of one launch, as many as the blocks of a grid
+_FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(device, itemsize, batch, rows, columns):
+    """Choose (kernel, blocks, tiles, constants) for a result of this size."""
+    properties = torch.cuda.get_device_properties(device)
+    generations = CONFIGS[itemsize]
+    for config in generations[max(major for major in generations if major <= properties.major)]:
+        tiles = batch * ct.cdiv(rows, config.tile[0]) * ct.cdiv(columns, config.tile[1])
+        if rows <= config.most_rows and config.suits(properties.multi_processor_count, rows, tiles):
+            break
+    blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
+    return config.kernel, blocks, tiles, (*config.tile, config.persistent)
+
+
+def _check_operands(**operands):
+    """Require tensors of one supported dtype on one CUDA device."""
+    first, leader = next(iter(operands.items()))
+    for name, x in operands.items():
+        if not isinstance(x, torch.Tensor) or x.dtype not in _DTYPES:
+            found = getattr(x, "dtype", type(x).__name__)
+            raise TypeError(f"{name} is {found}; it must be a tensor of float32, float16, bfloat16")
+        if x.dtype != leader.dtype:
+            raise TypeError(f"{name} is {x.dtype}; it must be {leader.dtype}, as {first} is")
+        if not x.is_cuda:
+            raise ValueError(f"{name} is on {x.device}; it must be on a CUDA device")
+        if x.device != leader.device:
+            raise ValueError(f"{name} is on {x.device}; it must be on {leader.device}, as {first} is")
+
+
+def _stacked(x, shared):
+    """See x as (batch, rows, columns); a b that is shared makes all rows of a those of one matrix."""
+    return x.reshape(1, -1, x.shape[-1]) if shared else x.reshape(-1, *x.shape[-2:])
+
+
+def _readable(x):
+    """Return x (batch, rows, columns), or a copy that TMA can read, which is more than ten times as fast."""
+    unit = 16 // x.element_size()  # elements in 16 bytes
+    inner = x.stride()[1:]
+    if 1 in inner and all(s == 1 or s % unit == 0 for s in x.stride()) and x.data_ptr() % 16 == 0 and max(inner) < _FAR:
+        return x
+    if inner[0] == 1 < inner[1]:
+        return _readable(x.mT).mT
+    batch, rows, columns = x.shape
+    return x.new_empty((batch, rows, ct.cdiv(columns, unit) * unit))[..., :columns].copy_(x)
+
+
+def _launch(arrays, rest):
+    """Launch on (A, B, ..., Out) of three dimensions, in parts where the grid or 32-bit strides do not reach."""
+    device = arrays[0].device
+    batch, rows, columns = arrays[-1].shape
+    kernel, blocks, tiles, constants = _plan(device, arrays[0].element_size(), batch, rows, columns)
+    far = any(x.stride(0) >= _FAR for x in arrays)
+    if batch > 1 and (far or tiles > _MOST_TILES):
+        for half in zip(*(x.tensor_split(2) for x in arrays), strict=True):
+            _launch(half, rest)
+        return
+    if far:  # the stride of a batch of one is never used
+        arrays = [x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:])) for x in arrays]
+    with torch.cuda.device(device):
+        ct.launch(torch.cuda.current_stream(device), (blocks,), kernel, (*arrays, *rest, tiles, *constants))
+
+
+@register_impl("matmul", backend="cutile")
+def matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> torch.Tensor:
+    """Multiply matrices: a @ b."""
+    if kwargs:
+        raise TypeError(f"matmul got unexpected arguments: {', '.join(kwargs)}")
+    _check_operands(a=a, b=b)
+    if a.ndim < 2:
+        raise ValueError(f"a has shape {tuple(a.shape)}; it must be (..., M, K)")
+    if b.ndim < 2 or b.shape[-2] != a.shape[-1] or (b.ndim > 2 and b.shape[:-2] != a.shape[:-2]):
+        found = f"{tuple(b.shape)} beside a {tuple(a.shape)}"
+        raise ValueError(f"b has shape {found}; it must be (K, N), or (..., K, N) with the leading dimensions of a")
+    shape = (*a.shape[:-1], b.shape[-1])
+    if out is None:
+        out = torch.empty(shape, dtype=a.dtype, device=a.device)
+    elif out.shape != shape or out.dtype != a.dtype or out.device != a.device:
+        found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
+        raise ValueError(f"out is {found}; it must be {shape} of {a.dtype} on {a.device}")
+    if out.numel() == 0:
+        return out
+    if a.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
+        a, b = a.new_zeros((*a.shape[:-1], 1)), b.new_zeros((*b.shape[:-2], 1, b.shape[-1]))
+    direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
+    result = out if direct else torch.empty_like(out, memory_format=torch.contiguous_format)
+    arrays = [_readable(_stacked(t, b.ndim == 2)) for t in (a, b)]
+    arrays += [_stacked(result, b.ndim == 2)]
+    _launch(arrays, ())
+    if not direct:
+        out.copy_(result)
+    return out

@@ -1,0 +1,9 @@
+"""rms_norm: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import rms_norm
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["rms_norm"]

@@ -1,0 +1,342 @@
+"""cuTile backend of rms_norm."""
+
+import functools
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+ConstFloat = ct.Constant[float]
+ConstBool = ct.Constant[bool]
+
+ROW_BYTES = 65536  # of a row in fp32 (or fp64) that a block holds in registers; a longer row is looped over
+TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
+BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
+TILE_COLUMNS = 128  # width of a tile that walks down the rows
+BLOCKS = 1024  # that sum the gradients of weight and bias
+MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
+HINTS = {  # by the elements that a block holds, at most; measured on sm_90
+    8192: {"occupancy": 4, "num_worker_warps": 8},
+    12288: {"occupancy": ct.ByTarget(sm_90=4, default=3), "num_worker_warps": 8},
+    16384: {"occupancy": 2, "num_worker_warps": 8},
+}
+
+
+def _load(A, index, tile):
+    """Tile of A in the dtype that is computed in; zero outside."""
+    # Plain loads: all tiles of a row are under way at once, and need no shared memory
+    t = ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+    return t.astype(ct.static_eval(ct.float64 if A.dtype == ct.float64 else ct.float32))
+
+
+def _sum(ts):
+    """Sum of tiles along rows: lane by lane first, so that the lanes meet once."""
+    total = ts[0]
+    for t in ct.static_iter(ts[1:]):
+        total = total + t
+    return ct.sum(total, 1, keepdims=True)
+
+
+def _held_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
+    """Rows as tiles in registers, and the reciprocal of their root mean square."""
+    inside = ct.arange(TILE_N, dtype=ct.int32) < X.shape[1] - (TILES - 1) * TILE_N  # in the last tile
+    txs = ()
+    for j in ct.static_iter(range(TILES)):
+        txs += (_load(X, (i, j), (TILE_M, TILE_N)),)
+    # Zero already; to say it lets the compiler load without a branch around every tile
+    txs = (*txs[:-1], ct.where(inside, txs[-1], 0.0))
+    rstd = ct.rsqrt(_sum(ct.static_eval(tuple(tx * tx for tx in txs))) / X.shape[1] + EPS)
+    return txs, rstd
+
+
+def _long_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt):
+    """Reciprocal of the root mean square of rows of any length."""
+    square = ct.zeros((TILE_M, TILE_N), ct.static_eval(ct.float64 if X.dtype == ct.float64 else ct.float32))
+    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+        tx = _load(X, (i, j), (TILE_M, TILE_N))
+        square = square + tx * tx
+    return ct.rsqrt(ct.sum(square, 1, keepdims=True) / X.shape[1] + EPS)
+
+
+def _store(Y, index, tx, W, B, HAS_W: ConstBool, HAS_B: ConstBool):
+    """Store a normalized tile, times the weight, plus the bias."""
+    _, j = index
+    if HAS_W:
+        tx = tx * _load(W, (j,), tx.shape[1:])
+    if HAS_B:
+        tx = tx + _load(B, (j,), tx.shape[1:])
+    ct.store(Y, index, tx.astype(Y.dtype), allow_tma=False)
+
+
+@ct.kernel
+def _rms_norm_kernel(
+    X, Y, W, B, EPS: ConstFloat, HAS_W: ConstBool, HAS_B: ConstBool, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt
+):
+    """Rows of X (M, N), held in registers: read once, written once."""
+    i = ct.bid(0)
+    txs, rstd = _held_rows(X, i, EPS, TILE_M, TILE_N, TILES)
+    for j in ct.static_iter(range(TILES)):
+        _store(Y, (i, j), txs[j] * rstd, W, B, HAS_W, HAS_B)
+
+
+@ct.kernel
+def _rms_norm_long_kernel(
+    X: ct.IndexedWithInt64,
+    Y: ct.IndexedWithInt64,
+    W: ct.IndexedWithInt64,
+    B: ct.IndexedWithInt64,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    HAS_B: ConstBool,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+):
+    """Rows of X (M, N) of any length: a pass that sums, and one that writes."""
+    i = ct.bid(0)
+    rstd = _long_rows(X, i, EPS, TILE_M, TILE_N)
+    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+        tx = _load(X, (i, j), (TILE_M, TILE_N))
+        _store(Y, (i, j), tx * rstd, W, B, HAS_W, HAS_B)
+
+
+def _gradient(dY, W, index, tile, HAS_W: ConstBool):
+    """Gradient of a normalized tile."""
+    tg = _load(dY, index, tile)
+    if HAS_W:
+        tg = tg * _load(W, index[1:], tile[1:])
+    return tg
+
+
+@ct.kernel
+def _rms_norm_backward_kernel(
+    dY, X, dX, W, Rstd, EPS: ConstFloat, HAS_W: ConstBool, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt
+):
+    """Gradient of rows held in registers; keeps their statistics for the gradient of the weight."""
+    i = ct.bid(0)
+    txs, rstd = _held_rows(X, i, EPS, TILE_M, TILE_N, TILES)
+    tgs = ()
+    for j in ct.static_iter(range(TILES)):
+        tgs += (_gradient(dY, W, (i, j), (TILE_M, TILE_N), HAS_W),)
+
+    # What a change of the statistics takes away
+    slope = _sum(ct.static_eval(tuple(tg * tx for tg, tx in zip(tgs, txs, strict=True)))) / X.shape[1] * rstd * rstd
+    for j in ct.static_iter(range(TILES)):
+        tdx = (tgs[j] - txs[j] * slope) * rstd
+        ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
+    ct.store(Rstd, (i, 0), rstd)
+
+
+@ct.kernel
+def _rms_norm_long_backward_kernel(
+    dY: ct.IndexedWithInt64,
+    X: ct.IndexedWithInt64,
+    dX: ct.IndexedWithInt64,
+    W: ct.IndexedWithInt64,
+    Rstd: ct.IndexedWithInt64,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+):
+    """Gradient of rows of any length, in three passes."""
+    i = ct.bid(0)
+    tile = (TILE_M, TILE_N)
+    rstd = _long_rows(X, i, EPS, TILE_M, TILE_N)
+    slope = ct.zeros(tile, rstd.dtype)
+    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+        tg = _gradient(dY, W, (i, j), tile, HAS_W)
+        slope = slope + tg * _load(X, (i, j), tile)
+    slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
+    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+        tg = _gradient(dY, W, (i, j), tile, HAS_W)
+        tdx = (tg - _load(X, (i, j), tile) * slope) * rstd
+        ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
+    ct.store(Rstd, (i, 0), rstd)
+
+
+@ct.kernel
+def _rms_norm_weight_backward_kernel(
+    dY: ct.IndexedWithInt64,
+    X: ct.IndexedWithInt64,
+    Rstd: ct.IndexedWithInt64,
+    dW,
+    dB,
+    chunks: int,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+):
+    """Gradients of weight and bias over `chunks` tiles of rows: one line of dW and dB (splits, N)."""
+    columns = ct.cdiv(dW.shape[1], TILE_N)
+    j, split = ct.bid(0) % columns, ct.bid(0) // columns
+    tdw = ct.zeros((TILE_M, TILE_N), dW.dtype)
+    tdb = ct.zeros((TILE_M, TILE_N), dB.dtype)
+    for i in range(split * chunks, ct.minimum((split + 1) * chunks, ct.int32(ct.cdiv(X.shape[0], TILE_M)))):
+        tdy = _load(dY, (i, j), (TILE_M, TILE_N))
+        tx = _load(X, (i, j), (TILE_M, TILE_N))
+        tdw = tdw + tdy * tx * _load(Rstd, (i, 0), (TILE_M, 1))
+        tdb = tdb + tdy
+    ct.store(dW, (split, j), ct.sum(tdw, 0, keepdims=True), allow_tma=False)
+    ct.store(dB, (split, j), ct.sum(tdb, 0, keepdims=True), allow_tma=False)
+
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _power_of_two(n):
+    """Smallest power of two that is at least `n`."""
+    return 1 << (n - 1).bit_length()
+
+
+@functools.cache
+def _hinted(kernel, elements):
+    """Kernel with the hints for a block of so many elements."""
+    return kernel.replace_hints(**HINTS[next((n for n in HINTS if n >= elements), max(HINTS))])
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(m, n, most, wide):
+    """Choose (whether rows are too long for registers, grid, constants, elements of a block) for rows (M, N)."""
+    tile_n = min(_power_of_two(n), TILE_N)
+    tiles = ct.cdiv(n, tile_n)
+    long = wide or tile_n * tiles > most
+    if long:
+        tile_n, tiles = min(_power_of_two(n), BLOCK), 1
+    tile_m = 1
+    while tile_m < m and (2 * tile_m * tile_n * tiles <= BLOCK or ct.cdiv(m, tile_m) > MAX_BLOCKS):
+        tile_m *= 2
+    constants = (tile_m, tile_n) if long else (tile_m, tile_n, tiles)
+    return long, (ct.cdiv(m, tile_m),), constants, tile_m * tile_n * tiles
+
+
+def _launch(kernel, long_kernel, rows, *arguments):
+    """Launch `kernel` where all but the last of `rows`, each (M, N), fit in registers, `long_kernel` elsewhere."""
+    x = rows[0]
+    wide = max(*x.shape, *(s for row in rows for s in row.stride())) >= 2**31
+    arrays = len(rows) - 1
+    most = ROW_BYTES // max(4, x.element_size()) // arrays
+    long, grid, constants, elements = _plan(*x.shape, most, wide)
+    hinted = _hinted(long_kernel if long else kernel, elements * arrays)
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        ct.launch(stream, grid, hinted, (*rows, *arguments, *constants))
+
+
+def _forward(x, weight, bias, eps, out=None):
+    # Through a tensor of its own where `out` is strided or may overlap an input
+    storages = [t.untyped_storage().data_ptr() for t in (x, weight, bias) if t is not None and out is not None]
+    direct = out is not None and out.is_contiguous() and out.untyped_storage().data_ptr() not in storages
+    y = out if direct else torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if x.numel():
+        rows = [t.reshape(-1, x.shape[-1]) for t in (x, y)]
+        # X stands in for a weight or bias that is not there
+        _launch(
+            _rms_norm_kernel,
+            _rms_norm_long_kernel,
+            rows,
+            rows[0] if weight is None else weight,
+            rows[0] if bias is None else bias,
+            float(eps),
+            weight is not None,
+            bias is not None,
+        )
+    return y if out is None or direct else out.copy_(y)
+
+
+def _weight_gradients(dy, x, statistics):
+    """Sums over rows, in two steps: every block those of a run of rows, then PyTorch those of all blocks."""
+    m, n = x.shape
+    tile_n = min(_power_of_two(n), TILE_COLUMNS)
+    tile_m = min(_power_of_two(m), BLOCK // tile_n)
+    columns, tiles = ct.cdiv(n, tile_n), ct.cdiv(m, tile_m)
+    chunks = ct.cdiv(tiles, max(1, BLOCKS // columns))
+    splits = ct.cdiv(tiles, chunks)
+    dw, db = torch.empty((2, splits, n), dtype=statistics[0].dtype, device=x.device)
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        ct.launch(
+            stream,
+            (columns * splits,),
+            _rms_norm_weight_backward_kernel,
+            (dy, x, *statistics, dw, db, chunks, tile_m, tile_n),
+        )
+    return dw.sum(0), db.sum(0)
+
+
+class _RmsNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias, eps):
+        ctx.save_for_backward(x, weight, bias)
+        ctx.eps = eps
+        return _forward(x, weight, bias, eps)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        x, weight, bias = ctx.saved_tensors
+        dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        dw, db = (None if t is None else torch.zeros_like(t) for t in (weight, bias))
+        if x.numel():
+            rows = [t.reshape(-1, x.shape[-1]) for t in (dy, x, dx)]
+            wide = torch.promote_types(x.dtype, torch.float32)
+            statistics = torch.empty((1, rows[0].shape[0], 1), dtype=wide, device=x.device).unbind()
+            _launch(
+                _rms_norm_backward_kernel,
+                _rms_norm_long_backward_kernel,
+                rows,
+                rows[1] if weight is None else weight,
+                *statistics,
+                float(ctx.eps),
+                weight is not None,
+            )
+            if any(ctx.needs_input_grad[1:3]):
+                sums = _weight_gradients(*rows[:2], statistics)
+                dw, db = (None if t is None else s.to(t.dtype) for t, s in zip((weight, bias), sums, strict=True))
+        return dx, dw, db, None
+
+
+def _check_vector(name, value, x):
+    """Refuse a weight or bias that is not a vector as long as a row of `x`."""
+    if not isinstance(value, torch.Tensor) or value.dtype not in _DTYPES:
+        found = getattr(value, "dtype", type(value).__name__)
+        raise TypeError(f"{name} is {found}; it must be a tensor of float32, float16, bfloat16, or None")
+    if value.shape != x.shape[-1:] or value.device != x.device:
+        found = f"{tuple(value.shape)} on {value.device}"
+        raise ValueError(f"{name} is {found}; it must be {tuple(x.shape[-1:])} on {x.device}, like a row of x")
+
+
+@register_impl("rms_norm", backend="cutile")
+def rms_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-6,
+    out: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> torch.Tensor:
+    """Root mean square normalization of the last dimension, computed in fp32 or wider."""
+    if kwargs:
+        raise TypeError(f"rms_norm got unexpected arguments: {', '.join(kwargs)}")
+    if not isinstance(x, torch.Tensor) or x.dtype not in _DTYPES:
+        found = getattr(x, "dtype", type(x).__name__)
+        raise TypeError(f"x is {found}; it must be a tensor of float32, float16, bfloat16")
+    if not x.is_cuda:
+        raise ValueError(f"x is on {x.device}; it must be on a CUDA device")
+    if x.ndim == 0:
+        raise ValueError("x is a scalar; it must have at least one dimension, the rows to normalize")
+    if weight is not None:
+        _check_vector("weight", weight, x)
+    if bias is not None:
+        _check_vector("bias", bias, x)
+    if not isinstance(eps, int | float):
+        raise TypeError(f"eps is {eps!r}; it must be a number")
+    if out is not None and (out.shape != x.shape or out.dtype != x.dtype or out.device != x.device):
+        found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
+        raise ValueError(f"out is {found}; it must be {tuple(x.shape)} of {x.dtype} on {x.device}")
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias)):
+        if out is not None:
+            raise ValueError("out is given and an input requires a gradient; use torch.no_grad(), or leave out away")
+        return _RmsNorm.apply(x, weight, bias, eps)
+    return _forward(x, weight, bias, eps, out)

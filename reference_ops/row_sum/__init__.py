@@ -1,0 +1,9 @@
+"""row_sum: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import row_sum
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["row_sum"]

@@ -1,0 +1,166 @@
+"""cuTile backend of swiglu."""
+
+import functools
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+
+# Elements of a tile and hints, measured on sm_90; elsewhere a block is on its own.
+TILE = 4096
+WARPS = 8
+CTAS = ct.ByTarget(sm_90=2)
+
+
+def _place(TILE_M, TILE_N):
+    """Rows and columns of this block's tile."""
+    rows = ct.bid(1) * TILE_M + ct.arange(TILE_M, dtype=ct.int32)
+    columns = ct.bid(0) * TILE_N + ct.arange(TILE_N, dtype=ct.int32)
+    return rows[:, None], columns[None, :]
+
+
+def _sigmoid(x):
+    d = 1.0 + ct.exp2(-1.44269504 * x, flush_to_zero=True)
+    return ct.truediv(1.0, d, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
+
+
+@ct.kernel(num_worker_warps=WARPS)
+def _swiglu_kernel(
+    Gate,
+    Up,
+    Out,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+):
+    # Out of bounds, gather reads 0 and scatter writes nothing.
+    place = _place(TILE_M, TILE_N)
+    tgate = ct.gather(Gate, place).astype(ct.float32)
+    tup = ct.gather(Up, place).astype(ct.float32)
+    tout = tgate * _sigmoid(tgate) * tup
+    ct.scatter(Out, place, tout.astype(Out.dtype))
+
+
+@ct.kernel(num_worker_warps=WARPS)
+def _swiglu_backward_kernel(
+    Gate,
+    Up,
+    Grad,
+    DGate,
+    DUp,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+):
+    place = _place(TILE_M, TILE_N)
+    tgate = ct.gather(Gate, place).astype(ct.float32)
+    tup = ct.gather(Up, place).astype(ct.float32)
+    tgrad = ct.gather(Grad, place).astype(ct.float32)
+    # The derivative of x s(x) is s(x) + x s(x) (1 - s(x)).
+    s = _sigmoid(tgate)
+    act = tgate * s
+    slope = s + act * (1.0 - s)
+    ct.scatter(DGate, place, (tgrad * tup * slope).astype(DGate.dtype))
+    ct.scatter(DUp, place, (tgrad * act).astype(DUp.dtype))
+
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _check(name, tensor):
+    if not isinstance(tensor, torch.Tensor) or tensor.dtype not in _DTYPES:
+        found = getattr(tensor, "dtype", type(tensor).__name__)
+        raise TypeError(f"{name} is {found}; it must be a tensor of float32, float16, bfloat16")
+    if not tensor.is_cuda:
+        raise ValueError(f"{name} is on {tensor.device}; it must be on a CUDA device")
+
+
+def _rows(*tensors):
+    """The tensors as matrices whose rows are contiguous; one long row where they are contiguous as a whole."""
+    n = tensors[0].numel()
+    if n % 16 == 0 and n < 2**31 and all(t.is_contiguous() for t in tensors):
+        return [t.view(1, n) for t in tensors]
+    rows = [t.reshape(-1, t.shape[-1]) for t in tensors]
+    return [t if t.stride(1) == 1 and t.stride(0) < 2**31 else t.contiguous() for t in rows]
+
+
+@functools.cache
+def _paired(kernel):
+    """The kernel with two cooperating blocks for a tile."""
+    return kernel.replace_hints(num_ctas=CTAS)
+
+
+def _launch(kernel, *tensors):
+    m, n = tensors[0].shape
+    tile_n = min(1 << (n - 1).bit_length(), TILE)
+    tile_m = min(1 << (m - 1).bit_length(), TILE // tile_n)
+    if tile_m * tile_n == TILE:
+        kernel = _paired(kernel)
+    # Rows that the second axis of a grid reaches, and whose elements 32 bits count.
+    most = min(65535 * tile_m, 2**31 // max(t.stride(0) for t in tensors))
+    with torch.cuda.device(tensors[0].device):
+        stream = torch.cuda.current_stream()
+        for start in range(0, m, most):
+            part = tensors if m <= most else [t[start : start + most] for t in tensors]
+            grid = (ct.cdiv(n, tile_n), ct.cdiv(part[0].shape[0], tile_m))
+            ct.launch(stream, grid, kernel, (*part, tile_m, tile_n))
+
+
+def _forward(gate, up, out=None):
+    if out is None:
+        out = torch.empty_like(gate, memory_format=torch.contiguous_format)
+    if out.numel() > 0:
+        result = out if out.is_contiguous() else torch.empty_like(out, memory_format=torch.contiguous_format)
+        _launch(_swiglu_kernel, *_rows(gate, up, result))
+        if result is not out:
+            out.copy_(result)
+    return out
+
+
+class _Swiglu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, gate, up):
+        ctx.save_for_backward(gate, up)
+        return _forward(gate, up)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        gate, up = ctx.saved_tensors
+        dgate = torch.empty_like(gate, memory_format=torch.contiguous_format)
+        dup = torch.empty_like(dgate)
+        if grad.numel() > 0:
+            _launch(_swiglu_backward_kernel, *_rows(gate, up, grad, dgate, dup))
+        return dgate, dup
+
+
+@register_impl("swiglu", backend="cutile")
+def swiglu(
+    gate: torch.Tensor,
+    up: torch.Tensor,
+    out: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> torch.Tensor:
+    """SiLU of the gate times a second tensor of the same shape."""
+    if kwargs:
+        raise TypeError(f"swiglu got unexpected arguments: {', '.join(kwargs)}")
+    _check("gate", gate)
+    _check("up", up)
+    if up.dtype != gate.dtype:
+        raise TypeError(f"up is {up.dtype}; it must be {gate.dtype}, the dtype of gate")
+    if up.shape != gate.shape or up.device != gate.device:
+        found = f"{tuple(up.shape)} on {up.device}"
+        raise ValueError(f"up is {found}; it must be {tuple(gate.shape)} on {gate.device}, as gate is")
+    if gate.ndim == 0:
+        raise ValueError("gate has no dimension; it must have at least one")
+    shape = gate.shape
+    if out is not None and (out.shape != shape or out.dtype != gate.dtype or out.device != gate.device):
+        found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
+        raise ValueError(f"out is {found}; it must be {tuple(shape)} of {gate.dtype} on {gate.device}")
+    if torch.is_grad_enabled() and (gate.requires_grad or up.requires_grad):
+        if out is not None:
+            raise ValueError("out is given and an input requires a gradient; only one of the two is possible")
+        return _Swiglu.apply(gate, up)
+    return _forward(gate, up, out)

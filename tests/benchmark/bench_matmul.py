@@ -1,0 +1,75 @@
+"""Benchmark of matmul in TFLOP/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import matmul
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 28672, 4096), (4000, 4000, 4000), (128, 8192, 8192)]
+
+
+def inputs(M, N, K, dtype, device):
+    scale = K**-0.25  # results are around 1
+    return {
+        "a": scale * torch.randn((M, K), dtype=dtype, device=device),
+        "b": scale * torch.randn((K, N), dtype=dtype, device=device),
+    }
+
+
+def flops(M, N, K, dtype):
+    """A multiplication and an addition for each product."""
+    return 2 * M * N * K
+
+
+@register_impl("matmul", "torch")
+def reference_matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor | None = None,
+):
+    return torch.matmul(a, b)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "N", "K"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="TFLOP/s",
+        plot_name=f"matmul-{str(dtype).removeprefix('torch.')}-TFLOPS",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_matmul(M, N, K, backend, dtype, device="cuda"):
+    kwargs = inputs(M, N, K, dtype, device)
+    fn = functools.partial(matmul, **kwargs, backend=backend)
+    ref = functools.partial(reference_matmul, **kwargs)
+    torch.testing.assert_close(fn(), ref(), rtol=2e-2, atol=2e-2)
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return flops(M, N, K, dtype) * 1e-9 / ms
+
+
+if __name__ == "__main__":
+    bench_matmul.run(print_data=True)

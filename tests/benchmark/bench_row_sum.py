@@ -1,0 +1,72 @@
+"""Benchmark of row_sum in GB/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import row_sum
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(131072, 4096), (131072, 8192), (131072, 11008), (131072, 4000)]
+
+
+def inputs(M, N, dtype, device):
+    return {"x": torch.randn((M, N), dtype=dtype, device=device), "dim": -1}
+
+
+def bytes_moved(M, N, dtype):
+    """The input read once, the result written once."""
+    return M * N * dtype.itemsize + M * dtype.itemsize
+
+
+@register_impl("row_sum", "torch")
+def reference_row_sum(
+    x: torch.Tensor,
+    dim: int | tuple[int, ...] | None = None,
+    keepdim: bool = False,
+    out: torch.Tensor | None = None,
+):
+    return torch.sum(x, dim=dim, keepdim=keepdim)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "N"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="GB/s",
+        plot_name=f"row-sum-{str(dtype).removeprefix('torch.')}-GBps",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_row_sum(M, N, backend, dtype, device="cuda"):
+    kwargs = inputs(M, N, dtype, device)
+    fn = functools.partial(row_sum, **kwargs, backend=backend)
+    ref = functools.partial(reference_row_sum, **kwargs)
+    torch.testing.assert_close(fn(), ref(), rtol=2e-2, atol=2e-2)
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return bytes_moved(M, N, dtype) * 1e-6 / ms
+
+
+if __name__ == "__main__":
+    bench_row_sum.run(print_data=True)

@@ -1,0 +1,68 @@
+"""Benchmark of silu_and_mul in GB/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import silu_and_mul
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(32768, 4096), (32768, 8192), (32768, 11008), (32768, 4000)]
+
+
+def inputs(M, N, dtype, device):
+    return {"x": torch.randn((M, 2 * N), dtype=dtype, device=device)}
+
+
+def bytes_moved(M, N, dtype):
+    """Both halves read once, the result written once."""
+    return 3 * M * N * dtype.itemsize
+
+
+@register_impl("silu_and_mul", "torch")
+def reference_silu_and_mul(x, out=None):
+    gate, up = x.chunk(2, dim=-1)
+    return torch.nn.functional.silu(gate) * up
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "N"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="GB/s",
+        plot_name=f"silu-and-mul-{str(dtype).removeprefix('torch.')}-GBps",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_silu_and_mul(M, N, backend, dtype, device="cuda"):
+    kwargs = inputs(M, N, dtype, device)
+    fn = functools.partial(silu_and_mul, **kwargs, backend=backend)
+    ref = functools.partial(reference_silu_and_mul, **kwargs)
+    torch.testing.assert_close(fn(), ref(), rtol=2e-2, atol=2e-2)
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return bytes_moved(M, N, dtype) * 1e-6 / ms
+
+
+if __name__ == "__main__":
+    bench_silu_and_mul.run(print_data=True)

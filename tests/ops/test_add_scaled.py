@@ -1,0 +1,169 @@
+"""Tests of add_scaled against PyTorch."""
+
+import pytest
+import torch
+
+from reference_ops import add_scaled
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import set_backend
+
+from .. import common
+
+
+class Test_AddScaled(common.PyTestCase):
+    _backends = ["cutile"]
+    _dtypes = [torch.float32, torch.float16, torch.bfloat16]
+    _aligned = [(64, 4096), (4, 8, 1024)]
+    _ragged = [(7, 1021), (3, 5, 17), (300, 257), (1,)]
+    _empty = [(0,), (3, 0)]
+    _huge = (2**19 + 1, 4096)
+    _arguments = [{"alpha": 1.0 + 0.5}]
+    # fp32: results near zero that are the difference of larger numbers.
+    _tolerances = {torch.float32: {"rtol": 1e-5, "atol": 1e-6}}
+
+    @staticmethod
+    def inputs(shape, dtype, device="cuda"):
+        return {
+            "x": torch.randn(shape, dtype=dtype, device=device),
+            "y": torch.randn(shape, dtype=dtype, device=device),
+            "z": torch.randn(shape, dtype=dtype, device=device),
+        }
+
+    @staticmethod
+    def reference(
+        x: torch.Tensor,
+        y: torch.Tensor,
+        z: torch.Tensor,
+        alpha: float = 1.0,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """x + alpha * y * z, alpha=1.0, in fp32 or wider and rounded once."""
+        dtype = x.dtype
+        wide = torch.promote_types(dtype, torch.float32)
+        x = x.to(wide)
+        y = y.to(wide)
+        z = z.to(wide)
+        result = x + alpha * y * z
+        return result.to(dtype)
+
+    def _setup(self, backend):
+        if not is_backend_available(backend):
+            pytest.skip(f"backend {backend} is not available")
+        set_backend(backend)
+        self.setUp()
+
+    def _check(self, kwargs, **options):
+        tolerances = self._tolerances.get(next(iter(kwargs.values())).dtype, {})
+        self.assertCorrectness(add_scaled, self.reference, kwargs, **tolerances, **options)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", _aligned + _ragged + _empty, ids=str)
+    def test_op(self, shape, dtype, backend):
+        self._setup(backend)
+        self._check(self.inputs(shape, dtype))
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("layout", ["strided", "transposed"])
+    @pytest.mark.parametrize("shape", [_aligned[0], _ragged[0]], ids=str)
+    def test_op_not_contiguous(self, shape, layout, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        for name, x in kwargs.items():
+            if not isinstance(x, torch.Tensor) or x.ndim == 0:
+                continue
+            if layout == "transposed":
+                kwargs[name] = x.mT.contiguous().mT if x.ndim > 1 else x
+            else:
+                kwargs[name] = torch.stack([x, torch.zeros_like(x)], dim=-1)[..., 0]
+        self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("arguments", _arguments, ids=str)
+    def test_op_arguments(self, arguments, backend):
+        self._setup(backend)
+        self._check({**self.inputs(self._ragged[0], self._dtypes[0]), **arguments}, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    def test_op_large_magnitude(self, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], dtype)
+        name = next(iter(kwargs))
+        kwargs[name] = kwargs[name] * 100
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")], ids=str)
+    def test_op_special_values(self, value, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        next(iter(kwargs.values())).view(-1)[::97] = value
+        self._check(kwargs, equal_nan=True)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        expected = add_scaled(**kwargs)
+        out = torch.empty_like(expected)
+        assert add_scaled(**kwargs, out=out) is out
+        assert torch.equal(out, expected)
+        with pytest.raises(ValueError, match="out"):
+            add_scaled(**kwargs, out=out.new_empty((*out.shape, 2)))
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_errors(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        name = next(iter(kwargs))
+        with pytest.raises(TypeError, match=name):
+            add_scaled(**{**kwargs, name: kwargs[name].to(torch.complex64)})
+        with pytest.raises(ValueError, match=name):
+            add_scaled(**{**kwargs, name: kwargs[name].cpu()})
+        with pytest.raises(TypeError, match="unknown"):
+            add_scaled(**kwargs, unknown=1)
+
+    @pytest.mark.large
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_more_than_int32_elements(self, backend):
+        self._setup(backend)
+        if torch.cuda.mem_get_info()[0] < 80 * 2**30:
+            pytest.skip("needs 80 GiB of free GPU memory")
+        self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("shape", [(), (1,), (1021,), (7, 1), (3, 1, 1), (3, 1, 1021)], ids=str)
+    @pytest.mark.parametrize("position", range(3))
+    def test_op_broadcast(self, position, shape, backend):
+        self._setup(backend)
+        kwargs = self.inputs((3, 7, 1021), self._dtypes[0])
+        name = list(kwargs)[position]
+        kwargs[name] = self.inputs(shape, self._dtypes[0])[name]
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_mismatch(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 1021), self._dtypes[0])
+        with pytest.raises(ValueError, match="broadcast"):
+            add_scaled(**{**kwargs, "z": kwargs["z"][:, :-1]})
+        with pytest.raises(TypeError, match="z"):
+            add_scaled(**{**kwargs, "z": kwargs["z"].to(torch.int8)})
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_in_place(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((300, 257), self._dtypes[0])
+        expected = add_scaled(**kwargs)
+        add_scaled(**kwargs, out=kwargs["x"])
+        assert torch.equal(kwargs["x"], expected)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out_not_contiguous(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((300, 257), self._dtypes[0])
+        expected = add_scaled(**kwargs)
+        out = torch.empty_like(expected.mT).mT
+        add_scaled(**kwargs, out=out)
+        assert torch.equal(out, expected)
