@@ -1,0 +1,24 @@
+"""Child process of the registration step: import the package of a host and say which backends an operator has."""
+
+import importlib
+import json
+import sys
+
+import torch
+
+from tilewright.aot.standin import StandIn
+from tilewright.aot.targets import TARGETS
+
+
+def main() -> None:
+    """Print one line of JSON, after whatever the imports print."""
+    package, backend, name, function = sys.argv[1:]
+    if not torch.cuda.is_available():
+        StandIn(TARGETS[0]).install()  # some modules of TileGym ask for the GPU while they are imported
+    operators = importlib.import_module(package)
+    backends = importlib.import_module(backend).get_available_backends_for_op(name)
+    print("\n" + json.dumps({"backends": sorted(backends), "exported": callable(getattr(operators, function, None))}))
+
+
+if __name__ == "__main__":
+    main()
