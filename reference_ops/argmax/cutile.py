@@ -16,9 +16,9 @@ ConstBool = ct.Constant[bool]
 # How an array is cut, measured on sm_90. Sizes are in bytes, so that a block has as much in flight whatever the dtype.
 TILING = {
     # what is reduced: (bytes of a tile, of these along its last axis, bulk copies, blocks on a multiprocessor)
-    "columns": (8192, 128, True, 4),
+    "columns": (8192, 128, True, ct.ByTarget(sm_90=4, default=2)),
     "rows": (4096, 512, False, ct.ByTarget(sm_90=7, default=4)),
-    "long rows": (8192, 8192, True, 4),
+    "long rows": (8192, 8192, True, ct.ByTarget(sm_90=4, default=2)),
 }
 LONG_ROW = 2**16  # bytes
 BLOCKS = 512  # with fewer blocks the reduced axis is split, to keep the whole GPU busy
