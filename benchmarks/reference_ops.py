@@ -1,11 +1,12 @@
-"""Time the reference operators beside PyTorch, torch.compile and TileGym, in one process, with the limits of the same run.
+"""Time the reference operators beside PyTorch, torch.compile and TileGym, in one process.
 
 Run on a machine with a GPU, from the root of the repository:
 
     PYTHONPATH=. python benchmarks/reference_ops.py [--json FILE] [OP...]
 
-Every candidate is compared with PyTorch before it is timed. A figure is the median of `triton.testing.do_bench`, in GB/s (bytes that
-must move) or TFLOP/s; the limits are a device-to-device copy and torch's bf16 matrix product, measured first.
+Every contestant is compared with PyTorch before it is timed. A rate is the work of the problem over the median time of
+`triton.testing.do_bench`: GB/s of the bytes that must move, or TFLOP/s. The limits, a copy on the device and torch's
+bf16 matrix product, are measured in the same run, before and after.
 """
 
 import argparse
@@ -51,6 +52,7 @@ class Workload:
 
 
 def randn(*shape: int) -> torch.Tensor:
+    """Normal bf16 numbers on the GPU."""
     return torch.randn(shape, dtype=BF16, device="cuda")
 
 
@@ -209,6 +211,7 @@ def show(records: list[dict[str, object]], found: dict[str, float]) -> None:
 
 
 def main() -> None:
+    """Parse the command line, measure, print the table and write the records."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("op", nargs="*", help="operators to time (all)")
     parser.add_argument("--json", metavar="FILE", help="write the records to FILE")
