@@ -1,6 +1,7 @@
 """cuTile backend of layer_norm."""
 
 import functools
+import math
 from typing import Any
 
 import cuda.tile as ct
@@ -12,7 +13,7 @@ ConstInt = ct.Constant[int]
 ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
-ROW_BYTES = 65536  # of a row in fp32 (or fp64) that a block holds in registers; a longer row is looped over
+ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
 BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
 TILE_COLUMNS = 128  # width of a tile that walks down the rows
@@ -41,6 +42,14 @@ def _sum(ts):
     return ct.sum(total, 1, keepdims=True)
 
 
+def _dot(ts, us):
+    """Sum of products of tiles along rows: lane by lane first, so that the lanes meet once."""
+    total = ts[0] * us[0]
+    for t, u in ct.static_iter(zip(ts[1:], us[1:], strict=True)):
+        total = total + t * u
+    return ct.sum(total, 1, keepdims=True)
+
+
 def _held_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
     """Rows as tiles in registers, less their mean; the mean; the reciprocal of the deviation."""
     inside = ct.arange(TILE_N, dtype=ct.int32) < X.shape[1] - (TILES - 1) * TILE_N  # in the last tile
@@ -50,9 +59,11 @@ def _held_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt, TILES:
     # Zero already; to say it lets the compiler load without a branch around every tile
     txs = (*txs[:-1], ct.where(inside, txs[-1], 0.0))
     mean = _sum(txs) / X.shape[1]
-    txs = ct.static_eval(tuple(tx - mean for tx in txs))
-    txs = (*txs[:-1], ct.where(inside, txs[-1], 0.0))
-    rstd = ct.rsqrt(_sum(ct.static_eval(tuple(tx * tx for tx in txs))) / X.shape[1] + EPS)
+    centered = ()
+    for tx in ct.static_iter(txs):
+        centered += (tx - mean,)
+    txs = (*centered[:-1], ct.where(inside, centered[-1], 0.0))
+    rstd = ct.rsqrt(_dot(txs, txs) / X.shape[1] + EPS)
     return txs, mean, rstd
 
 
@@ -64,9 +75,9 @@ def _long_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt):
     lane = ct.arange(TILE_N, dtype=ct.int64)
     total = ct.zeros((TILE_M, TILE_N), pivot.dtype)
     square = ct.zeros((TILE_M, TILE_N), pivot.dtype)
-    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tx = _load(X, (i, j), (TILE_M, TILE_N)) - pivot
-        tx = ct.where(lane < X.shape[1] - j * TILE_N, tx, 0.0)
+        tx = ct.where(lane < X.shape[1] - ct.int64(j) * TILE_N, tx, 0.0)
         total = total + tx
         square = square + tx * tx
     shift = ct.sum(total, 1, keepdims=True) / X.shape[1]
@@ -110,7 +121,7 @@ def _layer_norm_long_kernel(
     """Rows of X (M, N) of any length: a pass that sums, and one that writes."""
     i = ct.bid(0)
     mean, rstd = _long_rows(X, i, EPS, TILE_M, TILE_N)
-    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tx = _load(X, (i, j), (TILE_M, TILE_N)) - mean
         _store(Y, (i, j), tx * rstd, W, B, HAS_W, HAS_B)
 
@@ -135,7 +146,7 @@ def _layer_norm_backward_kernel(
         tgs += (_gradient(dY, W, (i, j), (TILE_M, TILE_N), HAS_W),)
 
     # What a change of the statistics takes away
-    slope = _sum(ct.static_eval(tuple(tg * tx for tg, tx in zip(tgs, txs, strict=True)))) / X.shape[1] * rstd * rstd
+    slope = _dot(tgs, txs) / X.shape[1] * rstd * rstd
     offset = _sum(tgs) / X.shape[1]
     for j in ct.static_iter(range(TILES)):
         tdx = (tgs[j] - offset - txs[j] * slope) * rstd
@@ -163,13 +174,13 @@ def _layer_norm_long_backward_kernel(
     mean, rstd = _long_rows(X, i, EPS, TILE_M, TILE_N)
     slope = ct.zeros(tile, rstd.dtype)
     offset = ct.zeros(tile, rstd.dtype)
-    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tg = _gradient(dY, W, (i, j), tile, HAS_W)
         slope = slope + tg * (_load(X, (i, j), tile) - mean)
         offset = offset + tg
     slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
     offset = ct.sum(offset, 1, keepdims=True) / X.shape[1]
-    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tg = _gradient(dY, W, (i, j), tile, HAS_W)
         tdx = (tg - offset - (_load(X, (i, j), tile) - mean) * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
@@ -183,14 +194,14 @@ def _layer_norm_weight_backward_kernel(
     X: ct.IndexedWithInt64,
     Mean: ct.IndexedWithInt64,
     Rstd: ct.IndexedWithInt64,
-    dW,
-    dB,
+    dW: ct.IndexedWithInt64,
+    dB: ct.IndexedWithInt64,
     chunks: int,
     TILE_M: ConstInt,
     TILE_N: ConstInt,
 ):
     """Gradients of weight and bias over `chunks` tiles of rows: one line of dW and dB (splits, N)."""
-    columns = ct.cdiv(dW.shape[1], TILE_N)
+    columns = ct.int32(ct.cdiv(dW.shape[1], TILE_N))
     j, split = ct.bid(0) % columns, ct.bid(0) // columns
     tdw = ct.zeros((TILE_M, TILE_N), dW.dtype)
     tdb = ct.zeros((TILE_M, TILE_N), dB.dtype)
@@ -219,7 +230,7 @@ def _hinted(kernel, elements):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(m, n, most, wide):
-    """Choose (whether rows are too long for registers, grid, constants, elements of a block) for rows (M, N)."""
+    """Choose (whether rows are too long for registers, grid, constants) for rows (M, N)."""
     tile_n = min(_power_of_two(n), TILE_N)
     tiles = ct.cdiv(n, tile_n)
     long = wide or tile_n * tiles > most
@@ -229,17 +240,19 @@ def _plan(m, n, most, wide):
     while tile_m < m and (2 * tile_m * tile_n * tiles <= BLOCK or ct.cdiv(m, tile_m) > MAX_BLOCKS):
         tile_m *= 2
     constants = (tile_m, tile_n) if long else (tile_m, tile_n, tiles)
-    return long, (ct.cdiv(m, tile_m),), constants, tile_m * tile_n * tiles
+    return long, (ct.cdiv(m, tile_m),), constants
 
 
 def _launch(kernel, long_kernel, rows, *arguments):
     """Launch `kernel` where all but the last of `rows`, each (M, N), fit in registers, `long_kernel` elsewhere."""
     x = rows[0]
     wide = max(*x.shape, *(s for row in rows for s in row.stride())) >= 2**31
-    arrays = len(rows) - 1
-    most = ROW_BYTES // max(4, x.element_size()) // arrays
-    long, grid, constants, elements = _plan(*x.shape, most, wide)
-    hinted = _hinted(long_kernel if long else kernel, elements * arrays)
+    arrays = (len(rows) - 1) * max(4, x.element_size()) // 4  # fp64 takes twice the registers
+    long, grid, constants = _plan(*x.shape, ROW // arrays, wide)
+    if long:
+        hinted = _hinted(long_kernel, 2 * BLOCK)  # a tile and its sums
+    else:
+        hinted = _hinted(kernel, arrays * math.prod(constants))
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         ct.launch(stream, grid, hinted, (*rows, *arguments, *constants))

@@ -1,6 +1,7 @@
 """cuTile backend of rms_norm."""
 
 import functools
+import math
 from typing import Any
 
 import cuda.tile as ct
@@ -12,7 +13,7 @@ ConstInt = ct.Constant[int]
 ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
-ROW_BYTES = 65536  # of a row in fp32 (or fp64) that a block holds in registers; a longer row is looped over
+ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
 BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
 TILE_COLUMNS = 128  # width of a tile that walks down the rows
@@ -32,11 +33,11 @@ def _load(A, index, tile):
     return t.astype(ct.static_eval(ct.float64 if A.dtype == ct.float64 else ct.float32))
 
 
-def _sum(ts):
-    """Sum of tiles along rows: lane by lane first, so that the lanes meet once."""
-    total = ts[0]
-    for t in ct.static_iter(ts[1:]):
-        total = total + t
+def _dot(ts, us):
+    """Sum of products of tiles along rows: lane by lane first, so that the lanes meet once."""
+    total = ts[0] * us[0]
+    for t, u in ct.static_iter(zip(ts[1:], us[1:], strict=True)):
+        total = total + t * u
     return ct.sum(total, 1, keepdims=True)
 
 
@@ -48,14 +49,14 @@ def _held_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt, TILES:
         txs += (_load(X, (i, j), (TILE_M, TILE_N)),)
     # Zero already; to say it lets the compiler load without a branch around every tile
     txs = (*txs[:-1], ct.where(inside, txs[-1], 0.0))
-    rstd = ct.rsqrt(_sum(ct.static_eval(tuple(tx * tx for tx in txs))) / X.shape[1] + EPS)
+    rstd = ct.rsqrt(_dot(txs, txs) / X.shape[1] + EPS)
     return txs, rstd
 
 
 def _long_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt):
     """Reciprocal of the root mean square of rows of any length."""
     square = ct.zeros((TILE_M, TILE_N), ct.static_eval(ct.float64 if X.dtype == ct.float64 else ct.float32))
-    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tx = _load(X, (i, j), (TILE_M, TILE_N))
         square = square + tx * tx
     return ct.rsqrt(ct.sum(square, 1, keepdims=True) / X.shape[1] + EPS)
@@ -97,7 +98,7 @@ def _rms_norm_long_kernel(
     """Rows of X (M, N) of any length: a pass that sums, and one that writes."""
     i = ct.bid(0)
     rstd = _long_rows(X, i, EPS, TILE_M, TILE_N)
-    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tx = _load(X, (i, j), (TILE_M, TILE_N))
         _store(Y, (i, j), tx * rstd, W, B, HAS_W, HAS_B)
 
@@ -122,7 +123,7 @@ def _rms_norm_backward_kernel(
         tgs += (_gradient(dY, W, (i, j), (TILE_M, TILE_N), HAS_W),)
 
     # What a change of the statistics takes away
-    slope = _sum(ct.static_eval(tuple(tg * tx for tg, tx in zip(tgs, txs, strict=True)))) / X.shape[1] * rstd * rstd
+    slope = _dot(tgs, txs) / X.shape[1] * rstd * rstd
     for j in ct.static_iter(range(TILES)):
         tdx = (tgs[j] - txs[j] * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
@@ -146,11 +147,11 @@ def _rms_norm_long_backward_kernel(
     tile = (TILE_M, TILE_N)
     rstd = _long_rows(X, i, EPS, TILE_M, TILE_N)
     slope = ct.zeros(tile, rstd.dtype)
-    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tg = _gradient(dY, W, (i, j), tile, HAS_W)
         slope = slope + tg * _load(X, (i, j), tile)
     slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
-    for j in range(ct.cdiv(X.shape[1], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tg = _gradient(dY, W, (i, j), tile, HAS_W)
         tdx = (tg - _load(X, (i, j), tile) * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
@@ -162,14 +163,14 @@ def _rms_norm_weight_backward_kernel(
     dY: ct.IndexedWithInt64,
     X: ct.IndexedWithInt64,
     Rstd: ct.IndexedWithInt64,
-    dW,
-    dB,
+    dW: ct.IndexedWithInt64,
+    dB: ct.IndexedWithInt64,
     chunks: int,
     TILE_M: ConstInt,
     TILE_N: ConstInt,
 ):
     """Gradients of weight and bias over `chunks` tiles of rows: one line of dW and dB (splits, N)."""
-    columns = ct.cdiv(dW.shape[1], TILE_N)
+    columns = ct.int32(ct.cdiv(dW.shape[1], TILE_N))
     j, split = ct.bid(0) % columns, ct.bid(0) // columns
     tdw = ct.zeros((TILE_M, TILE_N), dW.dtype)
     tdb = ct.zeros((TILE_M, TILE_N), dB.dtype)
@@ -198,7 +199,7 @@ def _hinted(kernel, elements):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(m, n, most, wide):
-    """Choose (whether rows are too long for registers, grid, constants, elements of a block) for rows (M, N)."""
+    """Choose (whether rows are too long for registers, grid, constants) for rows (M, N)."""
     tile_n = min(_power_of_two(n), TILE_N)
     tiles = ct.cdiv(n, tile_n)
     long = wide or tile_n * tiles > most
@@ -208,17 +209,19 @@ def _plan(m, n, most, wide):
     while tile_m < m and (2 * tile_m * tile_n * tiles <= BLOCK or ct.cdiv(m, tile_m) > MAX_BLOCKS):
         tile_m *= 2
     constants = (tile_m, tile_n) if long else (tile_m, tile_n, tiles)
-    return long, (ct.cdiv(m, tile_m),), constants, tile_m * tile_n * tiles
+    return long, (ct.cdiv(m, tile_m),), constants
 
 
 def _launch(kernel, long_kernel, rows, *arguments):
     """Launch `kernel` where all but the last of `rows`, each (M, N), fit in registers, `long_kernel` elsewhere."""
     x = rows[0]
     wide = max(*x.shape, *(s for row in rows for s in row.stride())) >= 2**31
-    arrays = len(rows) - 1
-    most = ROW_BYTES // max(4, x.element_size()) // arrays
-    long, grid, constants, elements = _plan(*x.shape, most, wide)
-    hinted = _hinted(long_kernel if long else kernel, elements * arrays)
+    arrays = (len(rows) - 1) * max(4, x.element_size()) // 4  # fp64 takes twice the registers
+    long, grid, constants = _plan(*x.shape, ROW // arrays, wide)
+    if long:
+        hinted = _hinted(long_kernel, 2 * BLOCK)  # a tile and its sums
+    else:
+        hinted = _hinted(kernel, arrays * math.prod(constants))
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         ct.launch(stream, grid, hinted, (*rows, *arguments, *constants))

@@ -12,7 +12,7 @@ from ..backend import register_impl
 ConstInt = ct.Constant[int]
 
 LOG2E = math.log2(math.e)
-ROW_BYTES = 65536  # of a row in fp32 (or fp64) that a block holds in registers; a longer row is looped over
+ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
 BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
 SIDE_BY_SIDE = 32  # rows whose elements are neighbours in memory are loaded together
@@ -78,15 +78,15 @@ def _softmax_long_kernel(
     ACC = ct.static_eval(ct.float64 if X.dtype == ct.float64 else ct.float32)
     top = ct.full((TILE_M, TILE_R, 1), -math.inf, ACC)
     total = ct.zeros((TILE_M, TILE_R, 1), ACC)
-    for j in range(ct.cdiv(X.shape[2], TILE_N)):
-        tx = ct.where(lane < X.shape[2] - j * TILE_N, _load(X, (m, r, j), tile), -math.inf)
+    for j in range(ct.int32(ct.cdiv(X.shape[2], TILE_N))):
+        tx = ct.where(lane < X.shape[2] - ct.int64(j) * TILE_N, _load(X, (m, r, j), tile), -math.inf)
         new = ct.maximum(top, ct.max(tx, 2, keepdims=True))
         base = ct.where(new == -math.inf, 0.0, new)  # -inf - -inf would be NaN, and a later tile may be finite
         total = total * _exp(top - base) + ct.sum(_exp(tx - base), 2, keepdims=True)
         top = new
 
     scale = 1.0 / total
-    for j in range(ct.cdiv(X.shape[2], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(X.shape[2], TILE_N))):
         ct.store(Y, (m, r, j), (_exp(_load(X, (m, r, j), tile) - top) * scale).astype(Y.dtype), allow_tma=False)
 
 
@@ -123,10 +123,10 @@ def _softmax_long_backward_kernel(
     blocks = ct.int32(ct.cdiv(Y.shape[1], TILE_R))
     m, r = ct.bid(0) // blocks, ct.bid(0) % blocks
     dot = ct.zeros(tile, ct.static_eval(ct.float64 if Y.dtype == ct.float64 else ct.float32))
-    for j in range(ct.cdiv(Y.shape[2], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(Y.shape[2], TILE_N))):
         dot = dot + _load(dY, (m, r, j), tile) * _load(Y, (m, r, j), tile)
     dot = ct.sum(dot, 2, keepdims=True)
-    for j in range(ct.cdiv(Y.shape[2], TILE_N)):
+    for j in range(ct.int32(ct.cdiv(Y.shape[2], TILE_N))):
         ty, tdy = _load(Y, (m, r, j), tile), _load(dY, (m, r, j), tile)
         tdx = ty * (tdy - dot)
         ct.store(dX, (m, r, j), tdx.astype(dX.dtype), allow_tma=False)
@@ -148,7 +148,7 @@ def _hinted(kernel, elements):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(m, r, n, most, wide):
-    """Choose (whether rows are too long for registers, grid, constants, elements of a block) for rows (M, R, N)."""
+    """Choose (whether rows are too long for registers, grid, constants) for rows (M, R, N)."""
     tile_r = min(_power_of_two(r), SIDE_BY_SIDE)
     tile_n = min(_power_of_two(n), TILE_N // tile_r)
     tiles = ct.cdiv(n, tile_n)
@@ -162,7 +162,7 @@ def _plan(m, r, n, most, wide):
         tile_m *= 2
     grid = (ct.cdiv(m, tile_m) * ct.cdiv(r, tile_r),)
     tile = (tile_m, tile_r, tile_n)
-    return long, grid, tile if long else (*tile, tiles), math.prod(tile) * tiles
+    return long, grid, tile if long else (*tile, tiles)
 
 
 def _rows(x, dim):
@@ -179,10 +179,12 @@ def _launch(kernel, long_kernel, dim, *tensors):
         views = [v.transpose(0, 1) for v in views]
     x = views[0]
     wide = max(*x.shape, *(s for v in views for s in v.stride())) >= 2**31
-    arrays = len(views) - 1
-    most = ROW_BYTES // max(4, x.element_size()) // arrays
-    long, grid, constants, elements = _plan(*x.shape, most, wide)
-    hinted = _hinted(long_kernel if long else kernel, elements * arrays)
+    arrays = (len(views) - 1) * max(4, x.element_size()) // 4  # fp64 takes twice the registers
+    long, grid, constants = _plan(*x.shape, ROW // arrays, wide)
+    if long:
+        hinted = _hinted(long_kernel, 2 * BLOCK)  # a tile and its sums
+    else:
+        hinted = _hinted(kernel, arrays * math.prod(constants))
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         ct.launch(stream, grid, hinted, (*views, *constants))
