@@ -234,17 +234,8 @@ def _forward(x, weight, bias, eps, out=None):
     y = out if direct else torch.empty(x.shape, dtype=x.dtype, device=x.device)
     if x.numel():
         rows = [t.reshape(-1, x.shape[-1]) for t in (x, y)]
-        # X stands in for a weight or bias that is not there
-        _launch(
-            _rms_norm_kernel,
-            _rms_norm_long_kernel,
-            rows,
-            rows[0] if weight is None else weight,
-            rows[0] if bias is None else bias,
-            float(eps),
-            weight is not None,
-            bias is not None,
-        )
+        w, b = (rows[0] if t is None else t for t in (weight, bias))  # X stands in for one that is not there
+        _launch(_rms_norm_kernel, _rms_norm_long_kernel, rows, w, b, float(eps), weight is not None, bias is not None)
     return y if out is None or direct else out.copy_(y)
 
 
@@ -259,12 +250,8 @@ def _weight_gradients(dy, x, statistics):
     dw, db = torch.empty((2, splits, n), dtype=statistics[0].dtype, device=x.device)
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
-        ct.launch(
-            stream,
-            (columns * splits,),
-            _rms_norm_weight_backward_kernel,
-            (dy, x, *statistics, dw, db, chunks, tile_m, tile_n),
-        )
+        arguments = (dy, x, *statistics, dw, db, chunks, tile_m, tile_n)
+        ct.launch(stream, (columns * splits,), _rms_norm_weight_backward_kernel, arguments)
     return dw.sum(0), db.sum(0)
 
 
@@ -285,11 +272,12 @@ class _RmsNorm(torch.autograd.Function):
             rows = [t.reshape(-1, x.shape[-1]) for t in (dy, x, dx)]
             wide = torch.promote_types(x.dtype, torch.float32)
             statistics = torch.empty((1, rows[0].shape[0], 1), dtype=wide, device=x.device).unbind()
+            w = rows[1] if weight is None else weight
             _launch(
                 _rms_norm_backward_kernel,
                 _rms_norm_long_backward_kernel,
                 rows,
-                rows[1] if weight is None else weight,
+                w,
                 *statistics,
                 float(ctx.eps),
                 weight is not None,

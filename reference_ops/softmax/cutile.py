@@ -214,8 +214,7 @@ class _Softmax(torch.autograd.Function):
         (y,) = ctx.saved_tensors
         dx = torch.empty_like(y)
         if y.numel():
-            kernels = (_softmax_backward_kernel, _softmax_long_backward_kernel)
-            _launch(*kernels, ctx.dim, dy, y, dx)
+            _launch(_softmax_backward_kernel, _softmax_long_backward_kernel, ctx.dim, dy, y, dx)
         return dx, None
 
 
