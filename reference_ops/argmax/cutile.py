@@ -24,7 +24,6 @@ LONG_ROW = 2**16  # bytes
 BLOCKS = 512  # with fewer blocks the reduced axis is split, to keep the whole GPU busy
 CHUNKS_PER_SPLIT = 4  # a split that reads less costs more than it saves
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
-NOWHERE = 2**31 - 1
 
 
 def _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, tile, TMA):
@@ -60,7 +59,7 @@ def _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, tile, TMA):
     value = ct.max(best, AXIS, keepdims=True)
     nan = ct.max(ct.where(best != best, 1, 0), AXIS, keepdims=True) > 0
     holds = ct.where(nan, best != best, best == value)
-    place = ct.min(ct.where(holds, (chunk - begin) * TILE_K + lane, NOWHERE), AXIS, keepdims=True)
+    place = ct.min(ct.where(holds, (chunk - begin) * TILE_K + lane, 2**31 - 1), AXIS, keepdims=True)
 
     index = (b, split, i) if AXIS == 1 else (b, i, split)
     if not LAST:
@@ -102,6 +101,10 @@ def _argmax_wide_kernel(
     _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, (TILE_B, TILE_M, TILE_N), TMA)
 
 
+_KERNELS = {
+    False: _argmax_kernel,
+    True: _argmax_wide_kernel,
+}
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -166,8 +169,7 @@ def _view(shape, stride, dims):
 
 def _grid(size, axis, itemsize):
     """Choose (tiling, tile, grid, chunks) for a view whose last axis is the fastest in memory."""
-    rows = "long rows" if size[2] * itemsize >= LONG_ROW else "rows"
-    tiling = "columns" if axis == 1 else rows
+    tiling = "columns" if axis == 1 else "long rows" if size[2] * itemsize >= LONG_ROW else "rows"
     tile_bytes, width, _, _ = TILING[tiling]
     most = tile_bytes // itemsize
     tile_m = _power_of_two(size[1], tile_bytes // width)
@@ -177,8 +179,7 @@ def _grid(size, axis, itemsize):
     while (blocks := ct.cdiv(size[0], tile[0]) * ct.cdiv(size[3 - axis], tile[3 - axis])) > MAX_BLOCKS:
         tile[0] *= 2
     chunks = ct.cdiv(ct.cdiv(size[axis], tile[axis]), BLOCKS // blocks or 1)
-    if chunks < CHUNKS_PER_SPLIT:
-        chunks = CHUNKS_PER_SPLIT
+    chunks = CHUNKS_PER_SPLIT if chunks < CHUNKS_PER_SPLIT else chunks
     return tiling, tuple(tile), (blocks, ct.cdiv(size[axis], tile[axis] * chunks)), chunks
 
 
@@ -221,8 +222,7 @@ def _plan(shape, stride, dims, itemsize):
 def _kernel(tiling, wide):
     """The kernel with its hints, and whether it uses bulk copies."""
     _, _, tma, occupancy = TILING[tiling]
-    kernel = _argmax_wide_kernel if wide else _argmax_kernel
-    return kernel.replace_hints(occupancy=occupancy), tma
+    return _KERNELS[wide].replace_hints(occupancy=occupancy), tma
 
 
 def _reduce(x, dim, out):
@@ -278,12 +278,11 @@ def argmax(
         raise ValueError(f"x has shape {tuple(x.shape)} and dim is {dim}; the reduced dimensions must not be empty")
     kept = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
     shape = kept if keepdim else tuple(n for d, n in enumerate(x.shape) if d not in dims)
-    dtype = torch.int64
     if out is None:
-        out = torch.empty(shape, dtype=dtype, device=x.device)
-    elif tuple(out.shape) != shape or out.dtype != dtype or out.device != x.device:
+        out = torch.empty(shape, dtype=torch.int64, device=x.device)
+    elif tuple(out.shape) != shape or out.dtype != torch.int64 or out.device != x.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
-        raise ValueError(f"out is {found}; it must be {shape} of {dtype} on {x.device}")
+        raise ValueError(f"out is {found}; it must be {shape} of {torch.int64} on {x.device}")
     if x.numel() == 0:
         return out
     shared = out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()

@@ -79,6 +79,10 @@ def _row_sum_wide_kernel(
     _reduce_tiles(X, Y, chunks, AXIS, (TILE_B, TILE_M, TILE_N), TMA)
 
 
+_KERNELS = {
+    False: _row_sum_kernel,
+    True: _row_sum_wide_kernel,
+}
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _PARTIAL = {torch.float16: torch.float32, torch.bfloat16: torch.float32}  # dtype of partial results, where it differs
 
@@ -144,8 +148,7 @@ def _view(shape, stride, dims):
 
 def _grid(size, axis, itemsize):
     """Choose (tiling, tile, grid, chunks) for a view whose last axis is the fastest in memory."""
-    rows = "long rows" if size[2] * itemsize >= LONG_ROW else "rows"
-    tiling = "columns" if axis == 1 else rows
+    tiling = "columns" if axis == 1 else "long rows" if size[2] * itemsize >= LONG_ROW else "rows"
     tile_bytes, width, _, _ = TILING[tiling]
     most = tile_bytes // itemsize
     tile_m = _power_of_two(size[1], tile_bytes // width)
@@ -155,8 +158,7 @@ def _grid(size, axis, itemsize):
     while (blocks := ct.cdiv(size[0], tile[0]) * ct.cdiv(size[3 - axis], tile[3 - axis])) > MAX_BLOCKS:
         tile[0] *= 2
     chunks = ct.cdiv(ct.cdiv(size[axis], tile[axis]), BLOCKS // blocks or 1)
-    if chunks < CHUNKS_PER_SPLIT:
-        chunks = CHUNKS_PER_SPLIT
+    chunks = CHUNKS_PER_SPLIT if chunks < CHUNKS_PER_SPLIT else chunks
     return tiling, tuple(tile), (blocks, ct.cdiv(size[axis], tile[axis] * chunks)), chunks
 
 
@@ -199,8 +201,7 @@ def _plan(shape, stride, dims, itemsize):
 def _kernel(tiling, wide):
     """The kernel with its hints, and whether it uses bulk copies."""
     _, _, tma, occupancy = TILING[tiling]
-    kernel = _row_sum_wide_kernel if wide else _row_sum_kernel
-    return kernel.replace_hints(occupancy=occupancy), tma
+    return _KERNELS[wide].replace_hints(occupancy=occupancy), tma
 
 
 def _reduce(x, dims, out):
@@ -260,12 +261,11 @@ def row_sum(
     dims = _checked_dims(x, dim)
     kept = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
     shape = kept if keepdim else tuple(n for d, n in enumerate(x.shape) if d not in dims)
-    dtype = x.dtype
     if out is None:
-        out = torch.empty(shape, dtype=dtype, device=x.device)
-    elif tuple(out.shape) != shape or out.dtype != dtype or out.device != x.device:
+        out = torch.empty(shape, dtype=x.dtype, device=x.device)
+    elif tuple(out.shape) != shape or out.dtype != x.dtype or out.device != x.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
-        raise ValueError(f"out is {found}; it must be {shape} of {dtype} on {x.device}")
+        raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
     if x.numel() == 0:
         return out.fill_(0)
     shared = out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
