@@ -262,7 +262,7 @@ def _forward(x, weight, bias, eps, out=None):
     # Through a tensor of its own where `out` is strided or may overlap an input
     storages = [t.untyped_storage().data_ptr() for t in (x, weight, bias) if t is not None and out is not None]
     direct = out is not None and out.is_contiguous() and out.untyped_storage().data_ptr() not in storages
-    y = out if direct else torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = out if direct else torch.empty_like(x, memory_format=torch.contiguous_format)
     if x.numel():
         rows = [t.reshape(-1, x.shape[-1]) for t in (x, y)]
         w, b = (rows[0] if t is None else t for t in (weight, bias))  # X stands in for one that is not there
@@ -299,7 +299,7 @@ class _LayerNorm(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
         x, weight, bias = ctx.saved_tensors
-        dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        dx = torch.empty_like(x, memory_format=torch.contiguous_format)
         dw, db = (None if t is None else torch.zeros_like(t) for t in (weight, bias))
         if x.numel():
             rows = [t.reshape(-1, x.shape[-1]) for t in (dy, x, dx)]

@@ -194,7 +194,7 @@ def _forward(x, dim, out=None):
     # Through a tensor of its own where `out` is strided or may overlap `x`
     shared = out is not None and out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
     direct = out is not None and out.is_contiguous() and not shared
-    y = out if direct else torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = out if direct else torch.empty_like(x, memory_format=torch.contiguous_format)
     if x.numel():
         _launch(_softmax_kernel, _softmax_long_kernel, dim, x, y)
     return y if out is None or direct else out.copy_(y)
