@@ -1,20 +1,33 @@
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .sandbox import build_workplace
+from tests.support.tilegym_checkout import pristine_tilegym_checkout
+
+from .sandbox import check_out
+
+__all__ = ["pristine_tilegym_checkout"]
 
 
 @pytest.fixture(scope="session")
-def pristine_workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as the pages describe it, that all tests share and none may change."""
-    folder = tmp_path_factory.mktemp("workplace")
-    build_workplace(folder, tmp_path_factory.mktemp("published") / "tilewright")
+def pristine_checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout of this repository that all pages share and none may change."""
+    folder = tmp_path_factory.mktemp("checkout") / "tilewright"
+    check_out(folder, published=tmp_path_factory.mktemp("published") / "tilewright")
     return folder
 
 
 @pytest.fixture
-def workplace(pristine_workplace: Path, tmp_path: Path) -> Path:
-    """A folder of its own for one page."""
-    return shutil.copytree(pristine_workplace, tmp_path / "work", symlinks=True)
+def lay_out(pristine_checkout: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[list[str]], Path]:
+    """Make the folder that the commands of a page run in: with TileGym beside this repository where they name it."""
+
+    def copy(commands: list[str]) -> Path:
+        shutil.copytree(pristine_checkout, tmp_path / "tilewright", symlinks=True)
+        if any("TileGym" in command for command in commands):
+            checkout = request.getfixturevalue("pristine_tilegym_checkout")
+            shutil.copytree(checkout, tmp_path / "TileGym", symlinks=True)
+        return tmp_path
+
+    return copy

@@ -1,4 +1,4 @@
-"""Where the commands of a page run: a folder with a checkout of this repository, its environment, and TileGym."""
+"""A checkout of this repository with its environment, and a shell to run the commands of a page in."""
 
 import os
 import shutil
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.tilegym_checkout import build_tilegym_checkout
 from tilewright import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -26,17 +25,15 @@ class Ran:
     output: str
 
 
-def build_workplace(folder: Path, published: Path) -> None:
-    """Make the folder that every page starts from; `published` gets a newer release than the checkout in it has."""
-    checkout = folder / "tilewright"
-    _check_out(checkout)
-    _git(checkout, "clone", "-q", ".", str(published))
+def check_out(folder: Path, *, published: Path) -> None:
+    """Make a checkout with its environment; `published`, where it was cloned from, has a newer release."""
+    _commit_working_tree(folder)
+    _git(folder, "clone", "-q", ".", str(published))
     _release(published)
-    _git(checkout, "remote", "add", "--track", "main", "origin", str(published))
-    _git(checkout, "config", "branch.main.remote", "origin")
-    _git(checkout, "config", "branch.main.merge", "refs/heads/main")
-    _make_environment(checkout / ".venv")
-    build_tilegym_checkout(folder / "TileGym")
+    _git(folder, "remote", "add", "--track", "main", "origin", str(published))
+    _git(folder, "config", "branch.main.remote", "origin")
+    _git(folder, "config", "branch.main.merge", "refs/heads/main")
+    _make_environment(folder / ".venv")
 
 
 def run(commands: Sequence[str], folder: Path, checkout: Path) -> list[Ran]:
@@ -73,7 +70,7 @@ def _environment(checkout: Path) -> dict[str, str]:
     }
 
 
-def _check_out(folder: Path) -> None:
+def _commit_working_tree(folder: Path) -> None:
     """The working tree as a release; with the caches of Python, that no command compiles the package anew."""
     folder.mkdir(parents=True)
     for name in (*CHECKOUT, "constraints.txt", ".gitignore"):

@@ -1,6 +1,8 @@
 """Every command that a page shows runs, and prints what the page says."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +19,22 @@ STARTS = {"README.md": "tilewright"}  # elsewhere the commands start in the fold
 NOT_RUN = {
     ("README.md", "make verify"): "runs the tests that run this page",
 }
+SLOW = {"docs/tutorial.md", "docs/how-to/add-to-tilegym.md", "docs/how-to/update-an-operator.md"}
 LANGUAGES = {"console", "python", "text", "yaml"}  # a command in any other kind of block would not be run
 
 
-@pytest.mark.parametrize("name", [name for page, name in zip(PAGES, NAMES, strict=True) if read_commands(page)])
-def test_commands_do_what_the_page_says(name: str, workplace: Path) -> None:
+def pages_with_commands() -> list[Any]:
+    """Their names; those that take more than 20 s on two busy cores are run before a release only."""
+    names = [name for page, name in zip(PAGES, NAMES, strict=True) if read_commands(page)]
+    return [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in names]
+
+
+@pytest.mark.parametrize("name", pages_with_commands())
+def test_commands_do_what_the_page_says(name: str, lay_out: Callable[[list[str]], Path]) -> None:
     commands = [command for command in read_commands(ROOT / name) if (name, command.text) not in NOT_RUN]
-    results = run([command.text for command in commands], workplace / STARTS.get(name, "."), workplace / "tilewright")
+    typed = [command.text for command in commands]
+    folder = lay_out(typed)
+    results = run(typed, folder / STARTS.get(name, "."), folder / "tilewright")
     assert len(results) == len(commands), f"{name}: the shell ended early"
     for position, (command, result) in enumerate(zip(commands, results, strict=True)):
         place = f"{name}:{command.line} $ {command.text}\n{result.output}"
