@@ -24,7 +24,7 @@ LANGUAGES = {"console", "python", "text", "yaml"}  # a command in any other kind
 
 
 def pages_with_commands() -> list[Any]:
-    """Their names; those that take more than 20 s on two busy cores are run before a release only."""
+    """Their names; the long ones are run before a release only."""
     names = [name for page, name in zip(PAGES, NAMES, strict=True) if read_commands(page)]
     return [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in names]
 

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tilewright.cli.exits import Exit
 from tilewright.render import locate
 from tilewright.render import render
 
+from .blocks import read_blocks
 from .sandbox import ROOT
 
 REFERENCE = ROOT / "docs/reference"
@@ -48,6 +50,14 @@ def test_every_exit_status_is_explained() -> None:
     page = (REFERENCE / "exit-codes.md").read_text(encoding="utf-8")
     assert [int(cell) for cell in first_cells(page)] == sorted(Exit)
     assert {error.exit_code for error in vars(errors).values() if isinstance(error, type)} <= set(Exit)
+
+
+def test_the_layers_are_those_that_are_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (block, *_) = read_blocks(ROOT / "docs/explanation/layers.md")
+    assert [re.split(r" {2,}", line)[0] for line in block.lines] == contracts[0]["layers"]
 
 
 def test_the_readme_has_every_family() -> None:
