@@ -37,7 +37,7 @@ operators: $(VENV)/.ready  ## verify every reference operator
 	$(BIN)/tilewright verify
 
 reference: $(VENV)/.ready  ## render the reference operators anew from their recorded answers
-	for answers in .tilewright/ops/*.yml; do $(BIN)/copier recopy -q -f -a $$answers . || exit 1; done
+	for answers in .tilewright/ops/*.yml; do $(BIN)/copier copy -q -f --data-file $$answers template . || exit 1; done
 
 bench: $(VENV)/.ready  ## time the reference operators beside their peers (needs a GPU)
 	$(BIN)/python benchmarks/reference_ops.py

@@ -131,7 +131,8 @@ class _SiluAndMul(torch.autograd.Function):
         if grad.numel() > 0:
             gate, up = _rows(x).chunk(2, dim=1)
             dgate, dup = _rows(dx).chunk(2, dim=1)
-            _launch(_silu_and_mul_backward_kernel, gate, up, _rows(grad), dgate, dup)
+            tensors = (gate, up, _rows(grad), dgate, dup)
+            _launch(_silu_and_mul_backward_kernel, *tensors)
         return dx
 
 

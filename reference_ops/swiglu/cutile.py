@@ -132,7 +132,8 @@ class _Swiglu(torch.autograd.Function):
         dgate = torch.empty_like(gate, memory_format=torch.contiguous_format)
         dup = torch.empty_like(dgate)
         if grad.numel() > 0:
-            _launch(_swiglu_backward_kernel, *_rows(gate, up, grad, dgate, dup))
+            tensors = _rows(gate, up, grad, dgate, dup)
+            _launch(_swiglu_backward_kernel, *tensors)
         return dgate, dup
 
 

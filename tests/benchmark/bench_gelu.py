@@ -44,6 +44,7 @@ def get_supported_backends():
 
 
 def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
         x_names=["M", "N"],
@@ -53,7 +54,7 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="GB/s",
-        plot_name=f"gelu-{str(dtype).removeprefix('torch.')}-GBps",
+        plot_name=f"gelu-{dtype_name}-GBps",
         args={"dtype": dtype},
     )
 

@@ -50,6 +50,7 @@ def get_supported_backends():
 
 
 def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
         x_names=["M", "N", "K"],
@@ -59,7 +60,7 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="TFLOP/s",
-        plot_name=f"linear-gelu-{str(dtype).removeprefix('torch.')}-TFLOPS",
+        plot_name=f"linear-gelu-{dtype_name}-TFLOPS",
         args={"dtype": dtype},
     )
 

@@ -40,6 +40,7 @@ def get_supported_backends():
 
 
 def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
         x_names=["M", "N"],
@@ -49,7 +50,7 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="GB/s",
-        plot_name=f"silu-and-mul-{str(dtype).removeprefix('torch.')}-GBps",
+        plot_name=f"silu-and-mul-{dtype_name}-GBps",
         args={"dtype": dtype},
     )
 

@@ -43,6 +43,7 @@ def get_supported_backends():
 
 
 def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
         x_names=["M", "N"],
@@ -52,7 +53,7 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="GB/s",
-        plot_name=f"softmax-{str(dtype).removeprefix('torch.')}-GBps",
+        plot_name=f"softmax-{dtype_name}-GBps",
         args={"dtype": dtype},
     )
 

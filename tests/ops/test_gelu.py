@@ -135,3 +135,9 @@ class Test_Gelu(common.PyTestCase):
         out = torch.empty_like(expected.mT).mT
         gelu(**kwargs, out=out)
         assert torch.equal(out, expected)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_strided_line(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((3000, 8), self._dtypes[0])
+        self._check({name: x[:, 3] if isinstance(x, torch.Tensor) else x for name, x in kwargs.items()})

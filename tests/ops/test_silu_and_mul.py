@@ -125,3 +125,45 @@ class Test_SiluAndMul(common.PyTestCase):
         if torch.cuda.mem_get_info()[0] < 80 * 2**30:
             pytest.skip("needs 80 GiB of free GPU memory")
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_mismatch(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 34), self._dtypes[0])
+        with pytest.raises(ValueError, match="even"):
+            silu_and_mul(kwargs["x"][:, :-1])
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out_not_contiguous(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 34), self._dtypes[0])
+        expected = silu_and_mul(**kwargs)
+        out = torch.empty_like(expected.mT).mT
+        silu_and_mul(**kwargs, out=out)
+        assert torch.equal(out, expected)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_many_short_rows(self, backend):
+        self._setup(backend)
+        self._check(self.inputs((300000, 6), self._dtypes[-1]))
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out_with_gradient(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 34), self._dtypes[0])
+        out = torch.empty_like(silu_and_mul(**kwargs))
+        next(iter(kwargs.values())).requires_grad_()
+        with pytest.raises(ValueError, match="out"):
+            silu_and_mul(**kwargs, out=out)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_expanded_gradient(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 34), self._dtypes[0])
+        expected = {name: x.clone().requires_grad_() for name, x in kwargs.items()}
+        for x in kwargs.values():
+            x.requires_grad_()
+        silu_and_mul(**kwargs).sum().backward()
+        self.reference(**expected).sum().backward()
+        for name, x in kwargs.items():
+            torch.testing.assert_close(x.grad, expected[name].grad, rtol=1e-2, atol=1e-2)

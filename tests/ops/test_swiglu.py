@@ -128,3 +128,47 @@ class Test_Swiglu(common.PyTestCase):
         if torch.cuda.mem_get_info()[0] < 80 * 2**30:
             pytest.skip("needs 80 GiB of free GPU memory")
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_mismatch(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 34), self._dtypes[0])
+        with pytest.raises(ValueError, match="up"):
+            swiglu(kwargs["gate"], kwargs["up"][:, :-1])
+        with pytest.raises(TypeError, match="up"):
+            swiglu(kwargs["gate"], kwargs["up"].to(torch.float64))
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out_not_contiguous(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 34), self._dtypes[0])
+        expected = swiglu(**kwargs)
+        out = torch.empty_like(expected.mT).mT
+        swiglu(**kwargs, out=out)
+        assert torch.equal(out, expected)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_many_short_rows(self, backend):
+        self._setup(backend)
+        self._check(self.inputs((300000, 6), self._dtypes[-1]))
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out_with_gradient(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 34), self._dtypes[0])
+        out = torch.empty_like(swiglu(**kwargs))
+        next(iter(kwargs.values())).requires_grad_()
+        with pytest.raises(ValueError, match="out"):
+            swiglu(**kwargs, out=out)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_expanded_gradient(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((7, 34), self._dtypes[0])
+        expected = {name: x.clone().requires_grad_() for name, x in kwargs.items()}
+        for x in kwargs.values():
+            x.requires_grad_()
+        swiglu(**kwargs).sum().backward()
+        self.reference(**expected).sum().backward()
+        for name, x in kwargs.items():
+            torch.testing.assert_close(x.grad, expected[name].grad, rtol=1e-2, atol=1e-2)

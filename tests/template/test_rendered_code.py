@@ -12,7 +12,7 @@ from copier import run_copy
 from .conftest import ROOT
 
 LONG_NAME = "a23456789_123456789_123456789_123456789_123456789_123456789"
-RULES = "E,W,F,I,B,UP,RUF,SIM,C4"
+RULES = "E,W,F,I,B,UP,RUF,C4"
 FIRST_PARTY = '["my_ops", "tilegym"]'
 
 
