@@ -63,9 +63,9 @@ def _commands(block: Block) -> list[Command]:
 
 
 def first_missing(expected: tuple[str, ...], output: str) -> str | None:
-    """The first expected line that the output does not have, in order; `...` stands for anything within a line."""
+    """The first expected line that the output does not have, in order; `...` stands for anything, also for lines."""
     lines = iter(output.splitlines())
-    for wanted in expected:
+    for wanted in (line for line in expected if line != "..."):
         pattern = re.compile(".*".join(map(re.escape, wanted.split("..."))))
         if not any(pattern.fullmatch(line.rstrip()) for line in lines):
             return wanted
