@@ -215,3 +215,21 @@ def test_an_operator_that_exists_is_not_written_over(checkout: Path, host: Path)
     assert done.returncode == 1
     assert "operator my_op already exists here" in done.stderr
     assert files(host) == before
+
+
+def test_a_new_formula_does_not_keep_the_gradient_of_the_old(checkout: Path, host: Path) -> None:
+    copy(".", checkout, host, "my_op", "formula=x * y", "grad_formula=grad * y; grad * x")
+    git(host, "init", "-q")
+    commit_all(host)
+    answers = ".tilewright/ops/my_op.yml"
+    update = ["update", "-a", answers, "--vcs-ref", f"v{version()}", "--data", "formula=x + y"]
+    done = copier(*update, folder=host)
+    assert done.returncode == 0, done.stderr
+    assert "The new formula has no gradient" in done.stderr
+    assert yaml.safe_load((host / answers).read_text())["grad_formula"] == ""
+    assert "backward" not in (host / "my_ops/my_op/cutile.py").read_text()
+
+    git(host, "reset", "-q", "--hard")
+    done = copier(*update, "--data", "grad_formula=grad; grad", folder=host)
+    assert done.returncode == 0, done.stderr
+    assert "backward" in (host / "my_ops/my_op/cutile.py").read_text()

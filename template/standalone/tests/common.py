@@ -34,9 +34,10 @@ class PyTestCase:
     """Base of the operator tests; TileGym's has the same methods."""
 
     def setUp(self) -> None:
-        """Seed the generators, so that a failure can be repeated."""
+        """Seed the generators, so that a failure can be repeated, and give back what the last test left."""
         if not torch.cuda.is_available():
             pytest.skip("no GPU: CUDA is not available")
+        torch.cuda.empty_cache()
         torch.manual_seed(0)
 
     def assertCorrectness(
