@@ -1,15 +1,16 @@
 """Operator names that are refused, each with a way out."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.catalogue.data_file import read_data
 from tilewright.catalogue.names import DEVICES
 from tilewright.catalogue.names import KEYWORDS
-from tilewright.catalogue.names import TAKEN
 from tilewright.catalogue.names import check_operator_is_free
 from tilewright.catalogue.names import check_operator_name
 from tilewright.errors import OperatorExistsError
@@ -17,6 +18,7 @@ from tilewright.errors import UsageError
 from tilewright.model.host import Host
 
 ROOT = Path(__file__).parents[2]
+PARTIALS = ROOT / "template" / "_partials"
 
 
 @pytest.mark.parametrize(
@@ -39,32 +41,43 @@ ROOT = Path(__file__).parents[2]
             "gelu\n",
         ),
         *("GELU", "con", "nul", "com1", "lpt9", "backend", "ops", "torch", "reference", "a" * 61),
+        *("max", "str", "self", "test_gelu", "pytest_configure", "setup_module"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused(name):
     with pytest.raises(UsageError) as error:
-        check_operator_name(name)
+        check_operator_name(name, PARTIALS)
     assert 2 <= len(str(error.value).splitlines()) <= 3
 
 
 @pytest.mark.parametrize("name", ["a", "gelu", "rms_norm", "w8a8_matmul", "a" * 60, "nullify"])
 def test_a_snake_case_name_is_fine(name):
-    check_operator_name(name)
+    check_operator_name(name, PARTIALS)
 
 
-@given(st.text(max_size=70))
+@given(st.text(max_size=70) | st.sampled_from(["D", "Max", "test_test_x", "Test-X", "test_" + "a" * 60, "class"]))
 def test_the_suggested_name_is_itself_accepted(name):
     try:
-        check_operator_name(name)
+        check_operator_name(name, PARTIALS)
     except UsageError as error:
         suggestion = error.hint.split()[-1]
-        check_operator_name(suggestion.removesuffix("_op") if suggestion == f"{name}_op_op" else suggestion)
+        check_operator_name(suggestion, PARTIALS)
 
 
-def test_the_lists_are_those_of_the_template():
-    template = (ROOT / "template" / "_partials" / "names.jinja").read_text()
-    taken = re.search(r"set taken = (\[.*?\])", template)[1]
-    assert set(re.findall(r"'(\w+)'", taken)) == TAKEN
+@pytest.mark.parametrize("name", ["copy", "random", "json"])
+def test_a_single_file_hides_no_module(name):
+    check_operator_name(name, PARTIALS)
+    with pytest.raises(UsageError, match=f"{name} is a module that the file would hide"):
+        check_operator_name(name, PARTIALS, single_file=True)
+
+
+def test_the_list_of_modules_has_the_standard_library():
+    modules = read_data(PARTIALS / "names.yml")["modules"].split()
+    assert {name for name in sys.stdlib_module_names if re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name)} <= {*modules}
+
+
+def test_the_keywords_are_those_of_the_template():
+    template = (PARTIALS / "names.jinja").read_text()
     keywords = re.search(r"set keywords = '(.*?)'", template)[1].split()
     assert set(keywords) == KEYWORDS - {"_"}
     assert len(DEVICES) == 24

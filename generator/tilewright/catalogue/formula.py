@@ -25,8 +25,9 @@ OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 # What the rendered code calls by these names.
 RESERVED = {
-    *("acc", "any", "backend", "bias", "ct", "ctx", "device", "dtype", "float", "grad", "kernel", "kwargs", "math"),
-    *("out", "result", "self", "shape", "shapes", "str", "struct", "torch", "tout", "tuple", "wide", "x_grad"),
+    *("acc", "any", "backend", "bias", "constants", "ct", "ctx", "device", "dtype", "float", "get_current_backend"),
+    *("grad", "inputs", "kernel", "kwargs", "math", "name", "out", "result", "self", "shape", "shapes", "str"),
+    *("struct", "tensor", "torch", "tout", "tuple", "wide", "x_grad", "zip"),
 }
 MOST_TENSORS = 4
 LONGEST = 500

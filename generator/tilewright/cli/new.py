@@ -99,7 +99,7 @@ def new(
     answers = parse_data(data or (), read_questions(source.template))
     answers |= {name: value for name, value in options.items() if value is not None}
     root, answers = choose_target(into or Path(), answers, source)
-    answers = questions.complete_name(answers)
+    answers = questions.complete_name(source, answers)
     if console.has_terminal() and not json and not questions.DECIDED & answers.keys():
         answers = questions.ask_answers(source, complete(source, answers), root)
     answers = complete(source, answers)

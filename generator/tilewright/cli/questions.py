@@ -16,15 +16,15 @@ ASKED = ("family", "variant", "formula", "bias", "epilogue", "precision", "dtype
 DECIDED = {"family", "variant", "formula"}
 
 
-def complete_name(answers: Mapping[str, Any]) -> dict[str, Any]:
+def complete_name(source: Source, answers: Mapping[str, Any]) -> dict[str, Any]:
     """The answers with a name that an operator can have, asked for if there is a terminal."""
     if "op" not in answers:
         if not console.has_terminal():
             raise UsageError(
                 "no name given", expected="expected tilewright new OP", hint="for example: tilewright new rms_norm"
             )
-        answers = {**answers, "op": _ask_name()}
-    check_operator_name(answers["op"])
+        answers = {**answers, "op": _ask_name(source)}
+    check_operator_name(answers["op"], source.partials, single_file=answers.get("layout") == "single_file")
     return dict(answers)
 
 
@@ -47,12 +47,12 @@ def _ask_gradient() -> bool:
     return bool(questionary.confirm(question, default=False).unsafe_ask())
 
 
-def _ask_name() -> str:
+def _ask_name(source: Source) -> str:
     import questionary
 
     def problem(name: str) -> bool | str:
         try:
-            check_operator_name(name)
+            check_operator_name(name, source.partials)
         except UsageError as error:
             return f"{error.what}; {error.expected}"
         return True
