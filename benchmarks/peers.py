@@ -76,7 +76,7 @@ def tilegym_peers() -> dict[str, dict[str, Call]]:
         },
         "rms_norm": {"tilegym": lambda x, w: g.rms_norm(x, (x.shape[-1],), w, 1e-6)},
         "layer_norm": {
-            "tilegym": lambda x, w, b: g.layer_norm(x, (x.shape[-1],), w, b, 1e-5),
+            "tilegym": lambda x, w, b: g.layer_norm(x, x.ndim - 1, x.ndim, w, b, 1e-5),
             "tilegym legacy": lambda x, w, b: g.layer_norm_legacy(x, (x.shape[-1],), w, b, 1e-5),
         },
         "matmul": {"tilegym": g.matmul},
