@@ -70,9 +70,9 @@ def performance() -> Iterator[str]:
     yield from ("", "```text", environment["command"], "```", "")
     yield (
         f"Limits measured in the same run: copy {limits['copy_GBps']:.0f} GB/s, torch's product of 8192x8192 matrices"
-        f" {limits['matmul_TFLOPS']:.0f} TFLOP/s. A rate is the work of the problem over the median time; the fraction is"
-        " of the copy, for products of torch. TileGym is its fastest variant. Absolute rates differ between runs: compare"
-        " within one."
+        f" {limits['matmul_TFLOPS']:.0f} TFLOP/s. A rate is the work of the problem over the median time. The fraction"
+        " is of the copy, for products of torch. TileGym is its fastest variant. Absolute rates differ between runs:"
+        " compare within one."
     )
     yield ""
     cases: dict[tuple[str, ...], dict[str, float]] = {}
