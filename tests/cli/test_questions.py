@@ -63,6 +63,7 @@ def test_everything_is_asked_when_nothing_is_said(here):
             ("What does it compute", ENTER),
             ("Formula", b"\x15x * y" + ENTER),
             ("dtypes", ENTER),
+            ("Which shapes matter", ENTER),
             ("gradient needed", b"y"),
         ],
     )
