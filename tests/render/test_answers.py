@@ -10,6 +10,7 @@ from tilewright.render.answers import parse_data
 from tilewright.render.answers import parse_dtypes
 from tilewright.render.answers import parse_skips
 from tilewright.render.answers import read_questions
+from tilewright.render.answers import refuse_contradictions
 
 QUESTIONS = read_questions(Path(__file__).parents[2] / "template")
 
@@ -32,6 +33,39 @@ def test_values_have_the_type_of_the_question():
 
 def test_a_value_may_contain_an_equals_sign():
     assert parse_data(["formula=x * a, a=1.0"], QUESTIONS) == {"formula": "x * a, a=1.0"}
+
+
+@pytest.mark.parametrize("text", ["float32", "[float32]"])
+def test_one_dtype_may_be_written_without_brackets(text):
+    assert parse_data([f"dtypes={text}"], QUESTIONS) == {"dtypes": ["float32"]}
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        *("dtypes=", "dtypes=1", "dtypes=[1]", "dtypes=[[a]]", "dtypes={a: b}", "backward=maybe", "backward=1"),
+        *("bias=[1]", "skip=", "skip=none", "skip=[tests]"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_an_example(pair):
+    key = pair.partition("=")[0]
+    with pytest.raises(UsageError, match=f"is no answer to {key}") as error:
+        parse_data([pair], QUESTIONS)
+    assert f"expected for example {key}=" in str(error.value)
+
+
+def test_two_values_for_one_key_are_refused():
+    assert parse_data(["formula=x", "formula=x"], QUESTIONS) == {"formula": "x"}
+    with pytest.raises(UsageError, match="--data formula is given twice"):
+        parse_data(["formula=x", "formula=y"], QUESTIONS)
+    with pytest.raises(UsageError, match="--skip tests is given twice"):
+        parse_skips(["tests=a", "tests=b"])
+
+
+def test_an_option_and_a_value_that_differ_are_refused():
+    refuse_contradictions({"op": "gelu"}, {"op": "gelu", "family": "gated"}, by="--data")
+    with pytest.raises(UsageError, match="the op is gelu and, with --data, silu"):
+        refuse_contradictions({"op": "gelu"}, {"op": "silu"}, by="--data")
 
 
 def test_an_unknown_key_is_refused_with_the_nearest():

@@ -45,6 +45,18 @@ def test_an_unknown_variant_is_refused_with_the_nearest():
     assert "did you mean max?" in str(error.value)
 
 
+@pytest.mark.parametrize("answers", [{}, {"family": "matmul"}])
+def test_a_variant_of_another_family_is_refused_with_its_family(answers):
+    with pytest.raises(UsageError, match="'rms_norm' is not a variant of") as error:
+        complete(SOURCE, {"variant": "rms_norm", **answers})
+    assert "--family row_norm" in str(error.value)
+
+
+def test_an_unknown_variant_without_a_family_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match=r"did you mean argmax\?"):
+        complete(SOURCE, {"variant": "argmx"})
+
+
 def test_dtypes_are_spelled_out():
     assert complete(SOURCE, {"dtypes": "f32,bf16"}) == {"dtypes": ["float32", "bfloat16"]}
 

@@ -78,6 +78,7 @@ def new(
     from tilewright.render.answers import parse_data
     from tilewright.render.answers import parse_skips
     from tilewright.render.answers import read_questions
+    from tilewright.render.answers import refuse_contradictions
 
     source = locate()
     options = {
@@ -92,12 +93,17 @@ def new(
         "dtypes": dtypes,
         "backward": backward,
         "skip": parse_skips(skip) if skip else None,
-        "layout": "single_file" if single_file else layout,
+        "layout": layout,
         "package": package,
         "placement": placement,
     }
     answers = parse_data(data or (), read_questions(source.template))
-    answers |= {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
+    refuse_contradictions(given, answers, by="--data")
+    answers |= given
+    if single_file:
+        refuse_contradictions({"layout": "single_file"}, answers, by="--single-file")
+        answers["layout"] = "single_file"
     root, answers = choose_target(into or Path(), answers, source)
     answers = questions.complete_name(source, answers)
     if console.has_terminal() and not json and not questions.DECIDED & answers.keys():

@@ -22,6 +22,8 @@ SHORT_DTYPES = {
     "i32": "int32",
     "i64": "int64",
 }
+TYPES: dict[str, type[Any]] = {"str": str, "bool": bool, "yaml": dict}
+EXAMPLES = {bool: "true", list: "[float32]", dict: "{benchmark: no baseline exists}"}
 STEPS = ("stub", "kernel", "registration", "tests", "benchmark", "verify")
 
 
@@ -30,7 +32,7 @@ class Question:
     """One recorded question of the template."""
 
     name: str
-    is_text: bool  # else YAML: a list, a flag, a mapping
+    type: type[Any]  # str, or what its YAML is: bool, list, dict
     choices: tuple[str, ...] = ()
 
 
@@ -40,7 +42,7 @@ def read_questions(template: Path) -> dict[str, Question]:
     return {
         name: Question(
             name=name,
-            is_text=details["type"] == "str" and not details.get("multiselect"),
+            type=list if details.get("multiselect") else TYPES[details["type"]],
             choices=tuple(_values(details.get("choices", ()))),
         )
         for name, details in config.items()
@@ -56,10 +58,21 @@ def parse_data(pairs: Iterable[str], questions: Mapping[str, Question]) -> dict[
     for key, text in parse_pairs(pairs, "--data").items():
         if key not in questions:
             raise unknown_name(f"{key!r} is not a question of the template", key, questions)
+        wanted = questions[key].type
+        if wanted is str:
+            answers[key] = text
+            continue
         try:
-            answers[key] = text if questions[key].is_text else yaml.safe_load(text)
+            value = yaml.safe_load(text)
         except yaml.YAMLError as error:
             raise UsageError(f"--data {key}={text} is not YAML", hint="quote it, for example -d 'x=[a, b]'") from error
+        if wanted is list and isinstance(value, str):
+            value = value.split(",")
+        if not isinstance(value, wanted) or (wanted is list and not all(isinstance(item, str) for item in value)):
+            raise UsageError(
+                f"--data {key}={text} is no answer to {key}", expected=f"expected for example {key}={EXAMPLES[wanted]}"
+            )
+        answers[key] = value
     return answers
 
 
@@ -72,6 +85,17 @@ def check_choices(answers: Mapping[str, Any], questions: Mapping[str, Question])
                 raise unknown_name(f"{item!r} is not a {key.removesuffix('s')}", str(item), choices)
 
 
+def refuse_contradictions(answers: Mapping[str, Any], others: Mapping[str, Any], *, by: str) -> None:
+    """Refuse two answers to one question; `by` is the option that gave some of them."""
+    for key in answers.keys() & others.keys():
+        if answers[key] != others[key]:
+            raise UsageError(
+                f"the {key} is {answers[key]} and, with {by}, {others[key]}",
+                expected="expected one of them",
+                hint="leave out the one that you do not mean",
+            )
+
+
 def parse_dtypes(texts: str | list[str]) -> list[str]:
     """`f32,bf16` or `torch.float32,bfloat16` as the names that the template uses."""
     texts = texts.split(",") if isinstance(texts, str) else texts
@@ -81,12 +105,13 @@ def parse_dtypes(texts: str | list[str]) -> list[str]:
 
 def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
     """`KEY=VALUE` texts as a mapping."""
-    parsed = {}
+    parsed: dict[str, str] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key.strip():
             raise UsageError(f"{option} {pair!r} has no `=`", expected=f"expected {option} KEY=VALUE")
-        parsed[key.strip()] = value.strip()
+        if parsed.setdefault(key.strip(), value.strip()) != value.strip():
+            raise UsageError(f"{option} {key.strip()} is given twice", expected="expected one value for it")
     return parsed
 
 

@@ -1,8 +1,10 @@
 """Complete the answers that a person gave: short dtypes, checked formulas, the gradient of a formula."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+from tilewright.catalogue.families import Family
 from tilewright.catalogue.families import find_family
 from tilewright.catalogue.families import read_families
 from tilewright.catalogue.formula import parse_formula
@@ -29,17 +31,31 @@ def complete(source: Source, answers: Mapping[str, Any]) -> dict[str, Any]:
     complete = dict(answers)
     if "dtypes" in complete:
         complete["dtypes"] = parse_dtypes(complete["dtypes"])
-    family = find_family(complete.get("family", FORMULA_FAMILY), read_families(source.partials))
-    variants = [variant.name for variant in family.variants]
-    if variants and complete.get("variant", variants[0]) not in variants:
-        variant = complete["variant"]
-        raise unknown_name(f"{variant!r} is not a variant of {family.name}", variant, variants)
+    families = read_families(source.partials)
+    family = find_family(complete.get("family", FORMULA_FAMILY), families)
+    if "variant" in complete:
+        _check_variant(complete["variant"], family, families)
     check_choices(complete, read_questions(source.template))
     if family.name == FORMULA_FAMILY:
         _complete_formula(source, complete)
     elif complete.get("epilogue"):
         parse_formula(complete["epilogue"], read_functions(source.partials), given=("acc",))
     return complete
+
+
+def _check_variant(name: str, family: Family, families: Sequence[Family]) -> None:
+    variants = [variant.name for variant in family.variants]
+    if name in variants:
+        return
+    for other in families:
+        if name in (variant.name for variant in other.variants):
+            raise UsageError(
+                f"{name!r} is not a variant of {family.name}",
+                expected=f"expected one of {', '.join(variants)}" if variants else "expected none: it has no variants",
+                hint=f"it is one of {other.name}: --family {other.name}",
+            )
+    known = variants or [variant.name for other in families for variant in other.variants]
+    raise unknown_name(f"{name!r} is not a variant of {family.name}", name, known)
 
 
 def _complete_formula(source: Source, answers: dict[str, Any]) -> None:
