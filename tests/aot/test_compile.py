@@ -9,13 +9,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("cuda.tile")
 
+from tests.support.hosts import edit
+from tests.support.hosts import scale_add
 from tilewright.aot.compile import compile_operator
 from tilewright.aot.targets import select
 from tilewright.errors import MissingError
 from tilewright.errors import UsageError
-
-from ..support.hosts import edit
-from ..support.hosts import scale_add
 
 BODY = "    i = ct.bid(0)\n    t = ct.load(Dout"
 

@@ -5,10 +5,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("cuda.tile")
 
+from tests.support.hosts import edit
+from tests.support.hosts import scale_add
 from tilewright.aot.compile import compile_operator
-
-from ..support.hosts import edit
-from ..support.hosts import scale_add
 
 
 @pytest.mark.slow

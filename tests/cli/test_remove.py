@@ -24,7 +24,7 @@ def test_in_tilegym_every_byte_is_restored(tilewright, tilegym_checkout, monkeyp
 def test_another_operator_stays(tilewright, here):
     tilewright("new", "first")
     before = tree(here)
-    tilewright("new", "second")
+    assert tilewright("new", "second").exit_code == 0
     assert tilewright("remove", "second").exit_code == 0
     assert tree(here) == before
     assert not (here / "my_ops" / "second").exists()
@@ -34,8 +34,8 @@ def test_in_tilegym_another_operator_stays(tilewright, tilegym_checkout, monkeyp
     monkeypatch.chdir(tilegym_checkout)
     tilewright("new", "first_op")
     before = tree(tilegym_checkout)
-    tilewright("new", "second_op")
-    tilewright("remove", "second_op")
+    assert tilewright("new", "second_op").exit_code == 0
+    assert tilewright("remove", "second_op").exit_code == 0
     assert tree(tilegym_checkout) == before
 
 

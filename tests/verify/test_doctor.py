@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
 
@@ -92,6 +94,7 @@ def test_gpu_that_is_too_old(machine):
 
 
 def test_torch_is_not_imported():
-    before = "torch" in sys.modules
-    list(examine())
-    assert ("torch" in sys.modules) == before
+    script = "import sys; from tilewright.verify.doctor import examine; list(examine()); print('torch' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done.stderr
