@@ -57,8 +57,8 @@ def test_format(operator):
 
 def test_no_compiler(operator):
     def missing(_):
-        raise MissingError("tileiras not found.", hint="Install it.")
+        raise MissingError("tileiras not found", hint="install it")
 
     found = run(operator, SimpleNamespace(compile=missing))
-    assert (found.verdict, found.detail) == (Verdict.SKIPPED, "tileiras not found. Install it.")
+    assert (found.verdict, found.detail) == (Verdict.SKIPPED, "tileiras not found; install it")
     assert found.data == {"missing": "compiler"}

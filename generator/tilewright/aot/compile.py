@@ -16,6 +16,7 @@ from typing import Any
 
 from tilewright.aot.targets import TARGETS
 from tilewright.aot.targets import Target
+from tilewright.aot.toolchain import INSTALL
 from tilewright.aot.toolchain import is_installed
 from tilewright.errors import MissingError
 from tilewright.errors import UsageError
@@ -25,7 +26,7 @@ from tilewright.model.kernel import CompiledKernel
 from tilewright.model.kernel import Resources
 from tilewright.model.operator import Operator
 
-_INSTALL = "Install it: pip install 'cuda-tile[tileiras]>=1.5'"
+_INSTALL_IT = f"install it: {INSTALL}"
 Progress = Callable[[int, int], None]  # processes done, processes in all
 
 
@@ -41,7 +42,7 @@ def compile_operator(
     """Compile the operator; what the compiler refuses, crashes on or takes too long for is in the result."""
     for module in ("torch", "cuda.tile"):
         if not is_installed(module):
-            raise MissingError(f"{module} is not installed, so {operator.name} cannot be compiled.", hint=_INSTALL)
+            raise MissingError(f"{module} is not installed, so {operator.name} cannot be compiled", hint=_INSTALL_IT)
     request = {
         "operator": {
             "paths": [str(path) for path in operator.import_paths],
@@ -93,7 +94,7 @@ class _Results:
             case "broken":
                 self._failures.append(CaptureFailure(arch="", dtype="", error=event["error"]))
             case "no compiler":
-                raise MissingError(event["error"], hint=_INSTALL)
+                raise MissingError(event["error"], hint=_INSTALL_IT)
             case "unit":
                 self._done += 1
         if self._progress:
@@ -103,7 +104,8 @@ class _Results:
         unknown = [dtype for dtype in self._dtypes if dtype not in known]
         if unknown:
             raise UsageError(
-                f"The tests of {self._op} do not cover {', '.join(unknown)}.", expected=f"Known: {', '.join(known)}."
+                f"the tests of {self._op} do not cover {', '.join(unknown)}",
+                expected=f"expected one or more of {', '.join(known)}",
             )
 
     def compilation(self, archs: list[str]) -> Compilation:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tilewright.errors import UsageError
+from tilewright.catalogue.nearest import unknown_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,6 @@ def select(names: str = "") -> tuple[Target, ...]:
     chosen = []
     for name in dict.fromkeys(part.strip() for part in names.split(",")):
         if name not in known:
-            raise UsageError(
-                f"Unknown architecture {name!r}.",
-                expected=f"One or more of {', '.join(known)}, separated by commas.",
-            )
+            raise unknown_name(f"{name!r} is not an architecture", name, known)
         chosen.append(known[name])
     return tuple(chosen)

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from tilewright import __version__
 from tilewright.aot.targets import TARGETS
+from tilewright.aot.toolchain import INSTALL
 from tilewright.aot.toolchain import find_toolchain
 from tilewright.errors import MissingError
 from tilewright.render import locate
 from tilewright.verify.device import driver_version
 from tilewright.verify.device import find_gpus
 
-_INSTALL_COMPILER = "pip install 'cuda-tile[tileiras]>=1.5,<1.8'"
 _DRIVER = (13, 0)  # oldest CUDA version of a driver that launches tile kernels
 
 
@@ -52,7 +52,7 @@ def examine() -> Iterator[Finding]:
     yield _package("copier", (9, 19), "make an operator")
     yield _template()
     yield _torch()
-    yield _package("cuda-tile", (1, 5), "compile and run kernels", _INSTALL_COMPILER, below=(1, 8))
+    yield _package("cuda-tile", (1, 5), "compile and run kernels", INSTALL, below=(1, 8))
     yield _tileiras()
     yield _package("triton", (3, 2), "benchmarks")
     yield _package("pytest", (8,), "tests")
@@ -112,9 +112,9 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _template() -> Finding:
     try:
         source = locate()
-    except MissingError as err:
+    except MissingError as error:
         return Finding(
-            name="template", state=State.MISSING, detail=err.what, mend=err.hint, needed_for="make an operator"
+            name="template", state=State.MISSING, detail=error.what, mend=error.hint, needed_for="make an operator"
         )
     return Finding(
         name="template",
@@ -153,16 +153,14 @@ def _tileiras() -> Finding:
     needed_for = "compile kernels"
     toolchain = find_toolchain()
     if toolchain is None:
-        return Finding(name="tileiras", state=State.MISSING, mend=_INSTALL_COMPILER, needed_for=needed_for)
+        return Finding(name="tileiras", state=State.MISSING, mend=INSTALL, needed_for=needed_for)
     unfit = bool(toolchain.mismatch)
     return Finding(
         name="tileiras",
         state=State.UNFIT if unfit else State.PRESENT,
         version=toolchain.version,
         detail=f"{toolchain.path}" + (f" is used: the packages are {toolchain.mismatch}" if unfit else ""),
-        mend=f"pip install --upgrade --force-reinstall {_INSTALL_COMPILER.removeprefix('pip install ')}"
-        if unfit
-        else "",
+        mend=f"pip install --upgrade --force-reinstall {INSTALL.removeprefix('pip install ')}" if unfit else "",
         needed_for=needed_for,
     )
 

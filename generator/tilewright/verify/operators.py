@@ -31,10 +31,11 @@ def choose(operators: Sequence[Operator], names: Sequence[str], host: Host) -> l
     known = {operator.name: operator for operator in operators}
     for name in names:
         if name not in known:
+            listed = ", ".join(known) if len(known) < 30 else f"its {len(known)} operators"
             raise UsageError(
-                f"{host.root} has no operator {name!r}.",
-                expected=f"Known: {', '.join(known) or 'none'}." if len(known) < 30 else f"It has {len(known)}.",
-                hint=f"List them with `tilewright status`, or add it: tilewright new {name}",
+                f"{host.root} has no operator {name!r}",
+                expected=f"expected one of {listed}" if known else "",
+                hint=f"to see them: tilewright status; to add it: tilewright new {name}",
             )
     return [known[name] for name in dict.fromkeys(names)]
 
@@ -44,8 +45,11 @@ def _answers(path: Path) -> Mapping[str, Any]:
 
     try:
         answers = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as err:
-        raise UsageError(f"{path} is not YAML: {' '.join(str(err).split())}", hint="Restore it from git.") from err
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path} is not YAML: {' '.join(str(error).split())}",
+            hint=f"take it from the history: git checkout -- {path}",
+        ) from error
     return answers if isinstance(answers, dict) else {}
 
 

@@ -22,10 +22,10 @@ def run(operator: Operator, session: Session) -> StepOutcome:
     lint = list(_lint(operator))
     try:
         compilation = session.compile(operator)
-    except MissingError as err:
+    except MissingError as error:
         if lint:
             return failed("verify", lint)
-        return skipped("verify", f"{err.what} {err.hint}".strip(), missing="compiler")
+        return skipped("verify", "; ".join(filter(None, [error.what, error.hint])), missing="compiler")
     data = {"compilation": asdict(compilation)}
     if lint or compilation.errors:
         return failed("verify", [*lint, *compilation.errors], **data)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from tilewright.aot.toolchain import INSTALL
 from tilewright.aot.toolchain import is_installed
 from tilewright.model.operator import Operator
 from tilewright.model.outcome import StepOutcome
@@ -30,9 +31,7 @@ def problems(operator: Operator) -> Iterator[str]:
 def run(operator: Operator, _session: Session) -> StepOutcome:
     """Import the package and ask it."""
     if not is_installed("cuda.tile"):
-        return skipped(
-            "registration", "cuda-tile is not installed: pip install 'cuda-tile[tileiras]'", missing="compiler"
-        )
+        return skipped("registration", f"cuda-tile is not installed: {INSTALL}", missing="compiler")
     host = operator.host
     arguments = [host.operators_module, f"{host.import_name}.backend", operator.name, operator.function]
     done = run_python(operator, ["-m", "tilewright.verify.probe", *arguments], limit=120)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tilewright.model.operator import Operator
 from tilewright.model.outcome import StepOutcome
+from tilewright.model.outcome import Verdict
 from tilewright.verify import benchmark
 from tilewright.verify import kernel
 from tilewright.verify import quality
@@ -46,7 +47,7 @@ def verify(operator: Operator, session: Session) -> Iterator[StepOutcome]:
     for step in STEPS:
         start = time.perf_counter()
         outcome = look(step, operator)
-        if step.run and outcome.verdict in ("ok", "skipped"):
+        if step.run and outcome.verdict in (Verdict.OK, Verdict.SKIPPED):
             outcome = step.run(operator, session)
         yield replace(outcome, seconds=round(time.perf_counter() - start, 3))
 
@@ -59,6 +60,6 @@ def look(step: Step, operator: Operator) -> StepOutcome:
         return skipped(step.name, f"not run: tilewright verify {operator.name}")
     try:
         found = list(step.problems(operator))
-    except UnreadableError as err:
-        found = [str(err)]
+    except UnreadableError as error:
+        found = [str(error)]
     return failed(step.name, found) if found else ok(step.name)
