@@ -17,8 +17,8 @@ def read_resources(cubin: bytes) -> dict[str, Resources]:
     """Resources of every kernel, by the name of its symbol."""
     try:
         return _read(memoryview(cubin))
-    except (struct.error, IndexError, UnicodeDecodeError) as err:
-        raise CubinError(f"malformed cubin: {err}") from err
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise CubinError(f"malformed cubin: {error}") from error
 
 
 def _read(elf: memoryview) -> dict[str, Resources]:

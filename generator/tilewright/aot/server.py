@@ -40,13 +40,13 @@ def serve() -> None:
     gpu.install()
     try:
         subject = load(**request["operator"])
-    except Exception as err:
-        say("broken", error=describe_error(err))
+    except Exception as error:
+        say("broken", error=describe_error(error))
         return
     try:
         warm_up(targets[0])
-    except FileNotFoundError as err:
-        say("no compiler", error=str(err))
+    except FileNotFoundError as error:
+        say("no compiler", error=str(error))
         return
     dtypes = [name for name in subject.dtypes if name in (request["dtypes"] or subject.dtypes)]
     units = [Unit(target, dtype) for target in targets for dtype in dtypes]

@@ -50,8 +50,8 @@ def work(imported: Imported, unit: Unit, done: frozenset[str], time_limit: float
     try:
         launches = capture(imported.subject, imported.recorder, imported.subject.dtypes[unit.dtype])
         kernels = {kernel_id(k): (k, launch) for launch in reversed(launches) for k in [_describe(launch, unit)]}
-    except Exception as err:
-        channel.send(CaptureFailure(arch=unit.target.name, dtype=unit.dtype, error=describe_error(err)))
+    except Exception as error:
+        channel.send(CaptureFailure(arch=unit.target.name, dtype=unit.dtype, error=describe_error(error)))
         return
     for identity, (kernel, launch) in reversed(kernels.items()):
         if identity not in done:
@@ -89,12 +89,13 @@ def compile_kernel(
         with ct.compiler_timeout(time_limit):
             export_kernel(function, [signature], cubin, gpu_code=target.name, output_format="cubin")
         resources = read_resources(cubin.getvalue())[kernel.symbol]
-    except Exception as err:
-        return result(error=describe_error(err))
-    error = ""
+    except Exception as error:
+        return result(error=describe_error(error))
+    refusal = ""
     if resources.shared_bytes > target.shared_kib * 1024:
-        error = f"needs {resources.shared_bytes / 1024:.0f} KiB of shared memory; a block may have {target.shared_kib}"
-    return result(resources=resources, error=error)
+        needed = f"{resources.shared_bytes / 1024:.0f} KiB"
+        refusal = f"needs {needed} of shared memory; a block may have {target.shared_kib}"
+    return result(resources=resources, error=refusal)
 
 
 def warm_up(target: Target) -> None:
@@ -109,13 +110,13 @@ def _nothing() -> None:
     pass
 
 
-def describe_error(err: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """One line: what was raised, where in the kernel."""
-    if isinstance(err, ct.TileError):
-        code = re.match(r"Return code (-?\d+)\n", err.message)
+    if isinstance(error, ct.TileError):
+        code = re.match(r"Return code (-?\d+)\n", error.message)
         if code and int(code[1]) < 0:
             return f"the compiler was ended by {signal.Signals(-int(code[1])).name}"
-        text = err.message[code.end() :] if code else err.message
-        place = f" ({err.loc})" if err.loc.filename else ""
+        text = error.message[code.end() :] if code else error.message
+        place = f" ({error.loc})" if error.loc.filename else ""
         return " ".join(text.split()) + place
-    return f"{type(err).__name__}: {' '.join(str(err).split())}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

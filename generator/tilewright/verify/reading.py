@@ -15,12 +15,12 @@ def parse(operator: Operator, relative: PurePosixPath) -> ast.Module:
     """The parsed file."""
     try:
         return ast.parse(operator.path(relative).read_bytes())
-    except OSError as err:
+    except OSError as error:
         remedy = "copier recopy" if operator.template_version else "add it"
-        raise UnreadableError(f"{relative} does not exist: {remedy}") from err
-    except (SyntaxError, ValueError) as err:
-        line = f":{err.lineno}" if isinstance(err, SyntaxError) else ""
-        raise UnreadableError(f"{relative}{line} is not Python: {err.args[0]}") from err
+        raise UnreadableError(f"{relative} does not exist: {remedy}") from error
+    except (SyntaxError, ValueError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise UnreadableError(f"{relative}{line} is not Python: {error.args[0]}") from error
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
