@@ -28,12 +28,8 @@ import reference_ops as ops
 
 BF16 = torch.bfloat16
 ROWS = [(65536, 4096), (65536, 8192), (65536, 11008), (65536, 4000)]
-READ_ONCE = [
-    (131072, 4096),
-    (131072, 8192),
-    (131072, 11008),
-    (131072, 4000),
-]  # for operators that write next to nothing
+# For operators that write next to nothing.
+READ_ONCE = [(131072, 4096), (131072, 8192), (131072, 11008), (131072, 4000)]
 PRODUCTS = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 28672, 4096), (4000, 4000, 4000), (128, 8192, 8192)]
 Call = Callable[..., torch.Tensor]
 
