@@ -22,7 +22,7 @@ def silu_and_mul(
         **kwargs: Options of one backend.
 
     Returns:
-        Tensor of the shape of one half and of the dtype of the input.
+        Tensor (..., N) of the dtype of the input.
 
     Raises:
         TypeError: A dtype is not one of float32, float16, bfloat16, or an option is unknown.
