@@ -26,46 +26,71 @@ CHUNKS_PER_SPLIT = 4  # a split that reads less costs more than it saves
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 
 
-def _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, tile, TMA):
+def _gather(X, places, b, i, AXIS, tile):
+    """The elements of tile (b, i) at `places` along AXIS; outside of X there is the worst value."""
+    other = ct.int64(i) * tile[3 - AXIS] + ct.arange(tile[3 - AXIS], dtype=ct.int32)
+    batch = (ct.int64(b) * tile[0] + ct.arange(tile[0], dtype=ct.int32)).reshape((tile[0], 1, 1))
+    index = (batch, places, other) if AXIS == 1 else (batch, other.reshape((tile[1], 1)), places)
+    return ct.gather(X, index, padding_value=-math.inf)
+
+
+def _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, tile, GROUP, TMA):
     """Reduce X (B, M, N) along AXIS, which is 1 or 2, to one element for each split of that axis.
 
     Block (i, s) takes tile i of the two other axes and split s, which is `chunks` tiles long.
     """
     TILE_K = tile[AXIS]
-    ACC = ct.static_eval(ct.float32 if X.dtype in (ct.float16, ct.bfloat16) else X.dtype)
     tiles = ct.int32(ct.cdiv(X.shape[3 - AXIS], tile[3 - AXIS]))
     b, i, split = ct.bid(0) // tiles, ct.bid(0) % tiles, ct.bid(1)
     begin = split * chunks
     end = ct.minimum(begin + chunks, ct.int32(ct.cdiv(X.shape[AXIS], TILE_K)))
     lane = ct.arange(TILE_K, dtype=ct.int32).reshape((1, TILE_K, 1) if AXIS == 1 else (1, 1, TILE_K))
-    # Bulk copies pad with zeros only: there the padding is replaced.
-    PADDING = ct.PaddingMode.ZERO if TMA else ct.PaddingMode.NEG_INF
 
-    # Lane by lane, the best value so far and the chunk that it came from.
-    best = ct.full(tile, -math.inf, ACC)
-    chunk = ct.full(tile, begin, ct.int32)
+    # Group by group, the best value so far and the chunk that it came from: a max is cheaper than choosing twice.
+    groups = (tile[0], TILE_K // GROUP, tile[2]) if AXIS == 1 else (tile[0], tile[1], TILE_K // GROUP)
+    best = ct.full(groups, -math.inf, X.dtype)
+    chunk = ct.full(groups, begin, ct.int32)
+    total = ct.zeros(tile, X.dtype)
     for k in range(begin, end):
-        index = (b, k, i) if AXIS == 1 else (b, i, k)
-        tx = ct.load(X, index, tile, padding_mode=PADDING, allow_tma=TMA).astype(ACC)
-        if TMA:
+        if TMA:  # pads with zeros only: they are replaced
+            index = (b, k, i) if AXIS == 1 else (b, i, k)
+            tx = ct.load(X, index, tile, padding_mode=ct.PaddingMode.ZERO)
             valid = X.shape[AXIS] - ct.int64(k) * TILE_K
             if valid < TILE_K:
                 tx = ct.where(lane < valid, tx, -math.inf)
-        better = ~(tx <= best) & (best == best)  # larger, or the first NaN
-        best = ct.where(better, tx, best)
+        else:  # checks the bounds with fewer instructions than a load
+            tx = _gather(X, ct.int64(k) * TILE_K + lane, b, i, AXIS, tile)
+        total = total + tx
+        top = ct.max(tx.reshape((*groups, GROUP)), 3) if GROUP > 1 else tx
+        better = top > best
+        best = ct.where(better, top, best)
         chunk = ct.where(better, k, chunk)
 
-    # Across the lanes: the best value, then the first of the places that hold it.
+    # Across the groups: the best value, the first group that holds it, and its first place there.
     value = ct.max(best, AXIS, keepdims=True)
-    nan = ct.max(ct.where(best != best, 1, 0), AXIS, keepdims=True) > 0
-    holds = ct.where(nan, best != best, best == value)
-    place = ct.min(ct.where(holds, (chunk - begin) * TILE_K + lane, 2**31 - 1), AXIS, keepdims=True)
+    first = (lane if GROUP == 1 else ct.arange(TILE_K // GROUP, dtype=ct.int32) * GROUP) + (chunk - begin) * TILE_K
+    place = ct.min(ct.where(best == value, first, 2**31 - 1), AXIS, keepdims=True)
+    start = ct.int64(begin) * TILE_K
+    if GROUP > 1:
+        member = ct.arange(GROUP, dtype=ct.int32)
+        same = _gather(X, start + place + member, b, i, AXIS, tile) == value
+        place = place + ct.min(ct.where(same, member, GROUP), AXIS, keepdims=True)
 
+    # The hardware's max passes over NaN, the sum does not.
+    total = ct.sum(total)
+    if total != total:  # or there are infinities of both signs
+        nan = ct.full(tile, 2**31 - 1, ct.int32)
+        for k in range(begin, end):
+            tx = _gather(X, ct.int64(k) * TILE_K + lane, b, i, AXIS, tile)
+            nan = ct.minimum(nan, ct.where(tx != tx, (k - begin) * TILE_K + lane, 2**31 - 1))
+        nan = ct.min(nan, AXIS, keepdims=True)
+        place = ct.where(nan < 2**31 - 1, nan, place)
+
+    place = start + place
     index = (b, split, i) if AXIS == 1 else (b, i, split)
     if not LAST:
-        value = value + ct.sum(ct.where(best != best, best, 0), AXIS, keepdims=True)  # NaN if there is one
-        ct.store(Value, index, value.astype(Value.dtype), allow_tma=False)
-    ct.store(Index, index, place.astype(ct.int64) + ct.int64(begin) * TILE_K, allow_tma=False)
+        ct.store(Value, index, _gather(X, place, b, i, AXIS, tile), allow_tma=False)
+    ct.store(Index, index, place, allow_tma=False)
 
 
 @ct.kernel
@@ -79,9 +104,10 @@ def _argmax_kernel(
     TILE_B: ConstInt,
     TILE_M: ConstInt,
     TILE_N: ConstInt,
+    GROUP: ConstInt,
     TMA: ConstBool,
 ):
-    _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, (TILE_B, TILE_M, TILE_N), TMA)
+    _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, (TILE_B, TILE_M, TILE_N), GROUP, TMA)
 
 
 @ct.kernel
@@ -95,10 +121,11 @@ def _argmax_wide_kernel(
     TILE_B: ConstInt,
     TILE_M: ConstInt,
     TILE_N: ConstInt,
+    GROUP: ConstInt,
     TMA: ConstBool,
 ):
     """The same for arrays with a length or stride of 2^31 or more, which need wider indices."""
-    _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, (TILE_B, TILE_M, TILE_N), TMA)
+    _reduce_tiles(X, Value, Index, chunks, LAST, AXIS, (TILE_B, TILE_M, TILE_N), GROUP, TMA)
 
 
 _KERNELS = {
@@ -118,6 +145,7 @@ class _Pass:
     tile: tuple[int, ...]
     grid: tuple[int, ...]
     chunks: int  # tiles along the axis that one block reduces
+    group: int  # neighbours along the axis that are compared as one
     left_size: tuple[int, ...]  # what it leaves, dense, as (B, M, N)
     left_shape: tuple[int, ...]  # the same with the dimensions of the input
     left_stride: tuple[int, ...]
@@ -192,6 +220,9 @@ def _plan(shape, stride, dims, itemsize):
     run, axis, axes = view
     size, view_stride, dims_of_axes = zip(*axes, strict=True)
     tiling, tile, grid, chunks = _grid(size, axis, itemsize)
+    # What a thread loads at once: 16 bytes, where rows begin on such a boundary and, without bulk copies, end on one.
+    aligned = axis == 2 and all(n % 16 == 0 for n in view_stride[:2])
+    grouped = aligned and (TILING[tiling][2] or size[2] % 16 == 0)
     left_size = (size[0], grid[1], size[2]) if axis == 1 else (size[0], size[1], grid[1])
     left_shape = [1 if d in run else n for d, n in enumerate(shape)]
     if run:
@@ -208,6 +239,7 @@ def _plan(shape, stride, dims, itemsize):
         tile=tile,
         grid=grid,
         chunks=chunks,
+        group=16 // itemsize if grouped else 1,
         left_size=left_size,
         left_shape=tuple(left_shape),
         left_stride=tuple(left_stride),
@@ -235,7 +267,7 @@ def _reduce(x, dim, out):
     value = index if plan.last else x.new_empty(plan.left_size)
     view = x.as_strided(plan.size, plan.stride)
     kernel, tma = _kernel(plan.tiling, plan.wide)
-    arguments = (view, value, index, plan.chunks, plan.last, plan.axis, *plan.tile, tma)
+    arguments = (view, value, index, plan.chunks, plan.last, plan.axis, *plan.tile, plan.group, tma)
     with torch.cuda.device(x.device):
         ct.launch(torch.cuda.current_stream(x.device), plan.grid, kernel, arguments)
     if not direct:
