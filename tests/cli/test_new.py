@@ -120,6 +120,7 @@ def test_a_single_file_is_all_that_is_written(tilewright, here):
         (["my_op", "--package", "a" * 300], "is not a package folder"),
         (["my_op", "--variant", "rms_norm"], "--family row_norm"),
         (["my_op", "--into", __file__], "is a file"),
+        (["my_op", "--into", "/proc/none"], "cannot be written"),
         (["my_op", "--into", Path(__file__).parents[2] / "template" / "standalone"], "is inside the template"),
         (["my_op", "--layout", "tilegym"], "src/tilegym/ops/ops.py"),
         (["my_ops"], "is the package itself"),

@@ -14,6 +14,7 @@ except ImportError:  # Windows: two commands at once are not kept apart there
     fcntl = None  # type: ignore[assignment]
 
 JOURNAL = Path(".tilewright", ".journal")
+ATTEMPTS = 1000  # to create a folder that other commands remove; more than that is a place that takes none, as /proc
 
 
 @contextmanager
@@ -23,7 +24,7 @@ def exclusive(root: Path, *, wait: bool = True) -> Iterator[Path | None]:
     created = not root.exists()
     try:
         descriptor = _acquire(journal, wait=wait)
-    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+    except OSError as error:
         raise UsageError(
             f"{root} cannot be written: {error.strerror}",
             expected="expected a folder in which files can be created",
@@ -45,11 +46,15 @@ def exclusive(root: Path, *, wait: bool = True) -> Iterator[Path | None]:
 
 
 def _acquire(journal: Path, *, wait: bool) -> int | None:
+    missing = 0
     while True:
         try:
             journal.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(journal / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:  # the previous holder has just removed the folder
+            missing += 1
+            if missing == ATTEMPTS:
+                raise
             continue
         if _lock(descriptor, wait=wait) and _is_current(descriptor, journal / "lock"):
             return descriptor
