@@ -192,6 +192,26 @@ def test_in_tilegym_the_operator_is_registered(tilewright, tilegym_checkout, mon
     assert '@dispatch("my_op")' in (tilegym_checkout / "src/tilegym/ops/ops.py").read_text()
 
 
+def test_a_folder_that_was_deleted_is_a_message(tilewright, here):
+    here.rmdir()
+    result = tilewright("new", "my_op")
+    assert (result.exit_code, "does not exist any more" in result.stderr) == (2, True)
+
+
+def test_a_loop_of_links_is_a_message(tilewright, here):
+    (here / "loop").symlink_to("loop")
+    result = tilewright("new", "my_op", "--into", "loop")
+    assert (result.exit_code, "leads nowhere" in result.stderr) == (2, True)
+
+
+def test_a_link_that_leads_nowhere_is_not_overwritten(tilewright, here):
+    (here / "tests" / "ops").mkdir(parents=True)
+    (here / "tests" / "ops" / "test_my_op.py").symlink_to("/nowhere")
+    result = tilewright("new", "my_op")
+    assert (result.exit_code, "test_my_op.py already exists" in result.stderr) == (2, True)
+    assert files(here) == set()
+
+
 def test_a_detected_layout_can_be_overridden(tilewright, tilegym_checkout, monkeypatch):
     monkeypatch.chdir(tilegym_checkout)
     assert tilewright("new", "my_op", "--layout", "standalone").exit_code == 0

@@ -66,7 +66,7 @@ def _check(root: Path, change: FileChange) -> None:
     """Refuse what cannot be written or would overwrite somebody's edit."""
     target = root / change.path
     found = target.read_bytes() if target.is_file() else None
-    if found != change.before or (found is None and target.exists()):
+    if found != change.before or (found is None and os.path.lexists(target)):
         raise UsageError(
             f"{target} is not what it was when the change was planned",
             expected="expected nothing there" if change.before is None else "expected the content that was read",

@@ -18,6 +18,7 @@ from tilewright.cli.register import register
 from tilewright.cli.remove import remove
 from tilewright.cli.status import status
 from tilewright.cli.verify import verify
+from tilewright.errors import UsageError
 
 EPILOG = """Examples:
 
@@ -90,7 +91,10 @@ def _finish_interrupted_command() -> None:
 
     from tilewright.changes import recover
 
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current folder does not exist any more", hint="go to one that does: cd") from error
     for folder in (here, *here.parents):
         recover(folder)
 

@@ -14,7 +14,10 @@ from tilewright.render import Source
 
 def choose_target(folder: Path, answers: Mapping[str, Any], source: Source) -> tuple[Path, dict[str, Any]]:
     """The root of the host, and the answers together with what the host settles."""
-    folder = folder.resolve()
+    try:
+        folder = folder.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
+        raise UsageError(f"{folder} leads nowhere: {error}", expected="expected a folder") from error
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file", expected="expected a folder", hint="name the folder of the repository")
     if folder.is_relative_to(source.template):

@@ -1,5 +1,6 @@
 """Render the template into a temporary folder, and compare the result with what the host already has."""
 
+import os
 import re
 import tempfile
 import textwrap
@@ -72,7 +73,7 @@ def scaffold(rendering: Rendering, root: Path) -> ChangeSet:
     changes = []
     for file in rendering.files:
         target = root / file.path
-        if not target.exists():
+        if not os.path.lexists(target):  # a link that leads nowhere is there, too
             changes.append(FileChange(path=file.path, before=None, after=file.content))
         elif not file.shared and not (target.is_file() and target.read_bytes() == file.content):
             raise UsageError(
