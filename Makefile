@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(abspath $(VENV))/bin
 OP ?=
-DEST ?= .
+DEST ?=
 NEW ?=
 
 .DEFAULT_GOAL := help
@@ -13,7 +13,7 @@ help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 new: $(VENV)/.ready  ## add operator OP to the repository DEST and verify it; further options of `tilewright new` in NEW
-	@test -n "$(OP)" || { echo "make new needs a name: make new OP=my_op DEST=../my_ops" >&2; exit 2; }
+	@test -n "$(OP)" -a -n "$(DEST)" || { echo "make new needs a name and a folder: make new OP=my_op DEST=../my_ops" >&2; exit 2; }
 	mkdir -p $(DEST)
 	cd $(DEST) && $(BIN)/tilewright new $(OP) $(NEW)
 	cd $(DEST) && $(BIN)/tilewright verify $(OP)

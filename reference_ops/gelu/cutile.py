@@ -11,7 +11,7 @@ ConstBool = ct.Constant[bool]
 
 TILE = 2048  # elements of a tile
 TILE_STRIDED = 64  # columns of a tile where a tensor is not contiguous along the last axis
-OCCUPANCY = ct.ByTarget(sm_90=8)  # measured; elsewhere the compiler chooses
+OCCUPANCY = ct.ByTarget(sm_90=8)  # of sm_90 measured with gelu; elsewhere the compiler chooses
 
 
 def _divide(a, b):

@@ -243,6 +243,6 @@ def softmax(
         raise ValueError(f"out is {found}; it must be {tuple(x.shape)} of {x.dtype} on {x.device}")
     if x.requires_grad and torch.is_grad_enabled():
         if out is not None:
-            raise ValueError("out is given and x requires a gradient; leave out away, or call it under torch.no_grad()")
+            raise ValueError("out is given and x requires a gradient; call it without out, or under torch.no_grad()")
         return _Softmax.apply(x, dim % span)
     return _forward(x, dim % span, out)

@@ -70,7 +70,9 @@ def bench_linear_gelu(M, N, K, backend, dtype, device="cuda"):
     kwargs = inputs(M, N, K, dtype, device)
     fn = functools.partial(linear_gelu, **kwargs, backend=backend)
     ref = functools.partial(reference_linear_gelu, **kwargs)
-    torch.testing.assert_close(fn(), ref(), rtol=2e-2, atol=2e-2)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
     ms = triton.testing.do_bench(fn, return_mode="median")
     return flops(M, N, K, dtype) * 1e-9 / ms
 

@@ -62,7 +62,9 @@ def bench_swiglu(M, N, backend, dtype, device="cuda"):
     kwargs = inputs(M, N, dtype, device)
     fn = functools.partial(swiglu, **kwargs, backend=backend)
     ref = functools.partial(reference_swiglu, **kwargs)
-    torch.testing.assert_close(fn(), ref(), rtol=2e-2, atol=2e-2)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
     ms = triton.testing.do_bench(fn, return_mode="median")
     return bytes_moved(M, N, dtype) * 1e-6 / ms
 

@@ -53,7 +53,13 @@ class Test_AddScaled(common.PyTestCase):
         self.setUp()
 
     def _check(self, kwargs, **options):
-        tolerances = self._tolerances.get(next(iter(kwargs.values())).dtype, {})
+        dtype = next(iter(kwargs.values())).dtype
+        tolerances = self._tolerances.get(dtype, {})
+        if dtype in (torch.float16, torch.bfloat16) and not tolerances:
+            # Relative to the largest value, so that zeros never pass for a result that is small throughout
+            values = self.reference(**kwargs).detach().float().nan_to_num(0.0, 0.0, 0.0)
+            peak = values.abs().max().item() if values.numel() else 1.0
+            tolerances = {"rtol": 1e-2, "atol": 2e-2 * min(1.0, peak)}
         self.assertCorrectness(add_scaled, self.reference, kwargs, **tolerances, **options)
 
     @pytest.mark.parametrize("backend", _backends)
@@ -82,7 +88,8 @@ class Test_AddScaled(common.PyTestCase):
     @pytest.mark.parametrize("arguments", _arguments, ids=str)
     def test_op_arguments(self, arguments, backend):
         self._setup(backend)
-        self._check({**self.inputs(self._ragged[0], self._dtypes[0]), **arguments}, check_stride=False)
+        kwargs = {**self.inputs(self._ragged[0], self._dtypes[0]), **arguments}
+        self._check(kwargs, check_stride=False)
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("dtype", _dtypes, ids=str)

@@ -52,6 +52,8 @@ def dispatch(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
         @functools.wraps(stub)
         def operator(*args: Any, backend: str | None = None, **kwargs: Any) -> Any:
+            if backend is not None and backend not in implementations:
+                raise NotImplementedError(f"{name} is not implemented for {backend}; it is for {list(implementations)}")
             return implementations.get(backend or _current, stub)(*args, **kwargs)
 
         return operator
