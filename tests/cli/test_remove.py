@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.tilegym_checkout import git
 
@@ -79,3 +80,19 @@ def test_a_broken_record_is_refused(tilewright, here):
     result = tilewright("remove", "my_op")
     assert result.exit_code == 2
     assert "does not record the operator" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "what"),
+    [("layout", "tilegym", "has the layout tilegym"), ("family", "nope", "Invalid choice"), ("skip", 3, "has skip: 3")],
+)
+def test_a_record_that_was_changed_by_hand_is_a_message(tilewright, here, key, value, what):
+    tilewright("new", "my_op")
+    record = here / ".tilewright" / "ops" / "my_op.yml"
+    record.write_text(yaml.safe_dump({**yaml.safe_load(record.read_text()), key: value}))
+    before = tree(here)
+    result = tilewright("remove", "my_op")
+    assert result.exit_code == 2
+    assert what in result.stderr
+    assert "--debug" not in result.stderr
+    assert tree(here) == before

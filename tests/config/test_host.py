@@ -57,6 +57,8 @@ def test_an_empty_folder_is_no_host(tmp_path):
         ("layout: cmake\npackage: my_ops\n", "layout 'cmake'"),
         ("layout: standalone\n", "package None"),
         ("layout: standalone\npackage: 3\n", "package 3"),
+        ("layout: standalone\npackage: ../other\n", "package '../other'"),
+        ("layout: standalone\npackage: /etc\n", "package '/etc'"),
     ],
 )
 def test_a_broken_profile_is_named_with_the_way_out(tmp_path, text, what):

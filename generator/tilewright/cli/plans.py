@@ -7,6 +7,8 @@ from typing import Any
 from typing import Literal
 
 from tilewright.catalogue.names import check_operator_is_free
+from tilewright.config import ANSWERS
+from tilewright.config import read_answers
 from tilewright.errors import OperatorExistsError
 from tilewright.errors import UsageError
 from tilewright.model.change import ChangeSet
@@ -17,7 +19,6 @@ from tilewright.render import Source
 from tilewright.render import render
 from tilewright.render import scaffold
 
-ANSWERS = PurePosixPath(".tilewright/ops")
 OPS = PurePosixPath("src/tilegym/ops/ops.py")
 KERNELS: dict[Literal["main", "experimental"], PurePosixPath] = {
     "main": PurePosixPath("src/tilegym/ops/cutile"),
@@ -55,7 +56,7 @@ def plan_register(source: Source, op: str, host: Host) -> ChangeSet:
         )
     if not (host.root / ANSWERS / f"{op}.yml").exists():
         return _registration_by_hand(op, host.root)
-    answers = read_answers(op, host.root)
+    answers = _answers(op, host)
     kernel = KERNELS[answers.get("placement", "main")] / f"{op}.py"
     if not (host.root / kernel).exists():
         raise UsageError(
@@ -68,7 +69,7 @@ def plan_register(source: Source, op: str, host: Host) -> ChangeSet:
 
 def plan_remove(source: Source, op: str, host: Host) -> tuple[ChangeSet, tuple[PurePosixPath, ...]]:
     """The removal of everything that belongs to the operator alone, and which of these files were edited."""
-    answers = read_answers(op, host.root)
+    answers = _answers(op, host)
     rendering = render(source, answers, host.root, overwrite=True)
     own = {file.path: file.content for file in rendering.files if not file.shared}
     if host.layout == "tilegym" and _is_last(op, host.root):
@@ -86,27 +87,19 @@ def plan_remove(source: Source, op: str, host: Host) -> tuple[ChangeSet, tuple[P
         from tilewright.codemod import unregister
 
         removal = removal.merged(unregister(host.root, op))
-    return removal, tuple(path for path in edited if path.parent != ANSWERS)
+    return removal, tuple(path for path in edited if path.parent != PurePosixPath(ANSWERS))
 
 
-def read_answers(op: str, root: Path) -> dict[str, Any]:
-    """The answers that an operator was made from."""
-    import yaml
-
-    path = root / ANSWERS / f"{op}.yml"
-    try:
-        recorded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+def _answers(op: str, host: Host) -> dict[str, Any]:
+    """The answers that an operator was made from, without copier's own."""
+    answers = {key: value for key, value in read_answers(op, host.root).items() if not key.startswith("_")}
+    if answers.get("layout", host.layout) != host.layout:
         raise UsageError(
-            f"no operator {op} that tilewright made in {root}",
-            expected=f"expected a file {ANSWERS / op}.yml",
-            hint="tilewright status shows the operators here",
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not YAML", hint=f"take it from the history: git checkout -- {path}") from error
-    if not isinstance(recorded, dict) or recorded.get("op") != op:
-        raise UsageError(f"{path} does not record the operator {op}", hint="take it from the history of the repository")
-    return {key: value for key, value in recorded.items() if not key.startswith("_")}
+            f"{ANSWERS / op}.yml has the layout {answers['layout']}",
+            expected=f"expected {host.layout}, the layout of {host.root}",
+            hint="take it from the history of the repository",
+        )
+    return answers
 
 
 def _registration(source: Source, answers: Mapping[str, Any], root: Path) -> ChangeSet:

@@ -1,5 +1,6 @@
 """Find the repository around a folder: by its profile, or by what only TileGym has."""
 
+import re
 from pathlib import Path
 from typing import Any
 from typing import get_args
@@ -39,7 +40,7 @@ def _read(root: Path) -> Host:
     if layout not in get_args(Layout):
         raise _bad(path, f"has the layout {layout!r}")
     package = profile.get("package")
-    if not isinstance(package, str) or not package:
+    if not isinstance(package, str) or not re.fullmatch(r"(src/)?[A-Za-z_]\w*", package):
         raise _bad(path, f"has the package {package!r}")
     return Host(root=root, layout=layout, package=package)
 

@@ -106,10 +106,10 @@ def _copy(source: Source, folder: Path, data: dict[str, Any], *, ask: Sequence[s
             expected="expected options or --data for everything that has no default",
         ) from error
     except (ValueError, TypeError) as error:
-        refused = re.match(r"Validation error for question '(\w+)': (.*)", str(error), re.DOTALL)
-        if refused is None:
+        refused = re.match(r"(?:Validation error for question '\w+': )?(.*)", str(error), re.DOTALL)
+        if refused is None or not re.match("Validation error|Invalid choice|Could not convert", str(error)):
             raise _failed(error) from error
-        what, _, hint = " ".join(refused[2].split()).partition("; ")
+        what, _, hint = " ".join(refused[1].split()).partition("; ")
         raise UsageError(what, hint=hint) from error
     except (CopierError, jinja2.TemplateError, yaml.YAMLError) as error:
         raise _failed(error) from error

@@ -2,23 +2,22 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-from pathlib import Path
 from pathlib import PurePosixPath
 from typing import Any
 
 from tilewright.codemod import RegisteredOperator
 from tilewright.codemod import discover
+from tilewright.config import ANSWERS
+from tilewright.config import read_answers
 from tilewright.errors import UsageError
 from tilewright.model.host import Host
 from tilewright.model.operator import Operator
-
-_ANSWERS = ".tilewright/ops"
 
 
 def find_operators(host: Host) -> list[Operator]:
     """All operators, by name."""
     declared = {found.name: found for found in discover(host.root, host.package)}
-    recorded = {path.stem: _answers(path) for path in sorted((host.root / _ANSWERS).glob("*.yml"))}
+    recorded = {path.stem: read_answers(path.stem, host.root) for path in sorted((host.root / ANSWERS).glob("*.yml"))}
     return [
         _operator(host, name, declared.get(name), recorded.get(name, {})) for name in sorted({*declared, *recorded})
     ]
@@ -38,19 +37,6 @@ def choose(operators: Sequence[Operator], names: Sequence[str], host: Host) -> l
                 hint=f"to see them: tilewright status; to add it: tilewright new {name}",
             )
     return [known[name] for name in dict.fromkeys(names)]
-
-
-def _answers(path: Path) -> Mapping[str, Any]:
-    import yaml
-
-    try:
-        answers = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path} is not YAML: {' '.join(str(error).split())}",
-            hint=f"take it from the history: git checkout -- {path}",
-        ) from error
-    return answers if isinstance(answers, dict) else {}
 
 
 def _operator(host: Host, name: str, declared: RegisteredOperator | None, recorded: Mapping[str, Any]) -> Operator:
