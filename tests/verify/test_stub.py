@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.support.hosts import edit
@@ -40,6 +42,12 @@ def test_no_file(operator):
     operator.path(operator.stub).unlink()
     with pytest.raises(UnreadableError, match=r"interface.py does not exist"):
         list(problems(operator))
+
+
+def test_no_file_of_a_rendered_operator(operator):
+    operator.path(operator.stub).unlink()
+    with pytest.raises(UnreadableError, match=r"copier recopy -a \.tilewright/ops/scale_add\.yml$"):
+        list(problems(replace(operator, template_version="0.1.0")))
 
 
 def test_no_python(operator):

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from tilewright.config import ANSWERS
 from tilewright.model.operator import Operator
 
 
@@ -16,7 +17,7 @@ def parse(operator: Operator, relative: PurePosixPath) -> ast.Module:
     try:
         return ast.parse(operator.path(relative).read_bytes())
     except OSError as error:
-        remedy = "copier recopy" if operator.template_version else "add it"
+        remedy = f"copier recopy -a {ANSWERS / operator.name}.yml" if operator.template_version else "add it"
         raise UnreadableError(f"{relative} does not exist: {remedy}") from error
     except (SyntaxError, ValueError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
