@@ -217,10 +217,9 @@ def linear_gelu(
         return out
     if x.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         x, weight = x.new_zeros((*x.shape[:-1], 1)), weight.new_zeros((weight.shape[0], 1))
-    # Through a tensor of its own where `out` is strided or shares memory with an operand
-    memory = out.untyped_storage().data_ptr()
-    shared = any(t.untyped_storage().data_ptr() == memory for t in (x, weight, bias))
-    direct = not shared and (out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR))
+    direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
+    if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (x, weight, bias)):
+        direct = False  # an operand shares its memory
     result = out if direct else torch.empty_like(out, memory_format=torch.contiguous_format)
     arrays = [_readable(_stacked(x)), _readable(_stacked(weight).mT)]
     arrays += [_stacked(result)]

@@ -195,10 +195,9 @@ def matmul(
         return out
     if a.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         a, b = a.new_zeros((*a.shape[:-1], 1)), b.new_zeros((*b.shape[:-2], 1, b.shape[-1]))
-    # Through a tensor of its own where `out` is strided or shares memory with an operand
-    memory = out.untyped_storage().data_ptr()
-    shared = any(t.untyped_storage().data_ptr() == memory for t in (a, b))
-    direct = not shared and (out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR))
+    direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
+    if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (a, b)):
+        direct = False  # an operand shares its memory
     result = out if direct else torch.empty_like(out, memory_format=torch.contiguous_format)
     arrays = [_readable(_stacked(t, b.ndim == 2)) for t in (a, b)]
     arrays += [_stacked(result, b.ndim == 2)]
