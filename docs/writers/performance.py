@@ -26,6 +26,8 @@ def performance() -> Iterator[str]:
         " compare within one."
     )
     yield ""
+    yield from (f"- {note}" for note in run.get("notes", ()))
+    yield ""
     cases: dict[tuple[str, ...], dict[str, float]] = {}
     for record in run["records"]:
         case = cases.setdefault((record["op"], "x".join(map(str, record["shape"])), record["unit"]), {})
