@@ -152,7 +152,8 @@ def test_crash_of_the_host_function_is_reported(operator):
 
 def test_module_that_cannot_be_imported_is_reported(operator):
     edit(operator, operator.kernel, "import torch\n", "import torch\nimport no_such_module\n")
-    assert compiled(operator).errors == ("ModuleNotFoundError: No module named 'no_such_module'",)
+    place = f"{operator.path(operator.kernel)}:5"
+    assert compiled(operator).errors == (f"ModuleNotFoundError: No module named 'no_such_module' ({place})",)
 
 
 def test_module_that_crashes_when_imported_is_reported(operator):
@@ -181,3 +182,22 @@ def test_missing_compiler_is_said(operator, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingError, match="pip install"):
         compiled(operator)
+
+
+@pytest.mark.parametrize("statement", ["while True: pass", "import time; time.sleep(3600)"])
+def test_an_import_that_takes_forever_is_ended(operator, monkeypatch, statement):
+    monkeypatch.setattr("tilewright.aot.compile.IMPORT_LIMIT", 4)
+    edit(operator, operator.kernel, "import torch\n", f"import torch\n{statement}\n")
+    assert [failure.error for failure in compiled(operator).failures] == ["importing it took longer than 4 s"]
+
+
+def test_an_import_that_ends_the_process_is_a_result(operator):
+    edit(operator, operator.kernel, "import torch\n", "import torch\nraise SystemExit(0)\n")
+    (failure,) = compiled(operator).failures
+    assert failure.error.startswith("SystemExit: 0 (")
+    assert f"{operator.kernel}:" in failure.error
+
+
+def test_a_host_function_that_ends_the_process_is_a_result(operator):
+    edit(operator, operator.kernel, "    if kwargs:\n", "    raise SystemExit(0)\n    if kwargs:\n")
+    assert {failure.error.partition(" (")[0] for failure in compiled(operator).failures} == {"SystemExit: 0"}

@@ -1,10 +1,16 @@
 """`tilewright verify` takes operators through the six steps."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.support.hosts import edit
 from tests.support.hosts import scale_add
 from tests.support.tilegym_checkout import git
 from tilewright.aot.compile import compile_operator
@@ -144,3 +150,17 @@ def test_rendered_operator_that_tilegym_does_not_know(tilegym_checkout, tilewrig
     failed = [line for line in result.stdout.splitlines() if "failed: " in line]
     assert [line.split()[0] for line in failed] == ["stub", "registration"]
     assert all(line.endswith("run: tilewright register my_op") for line in failed)
+
+
+def test_being_terminated_ends_the_processes_that_it_started(here):
+    operator = scale_add(here)
+    forever = "import os\nopen('pid', 'w').write(str(os.getpid()))\nwhile True: pass\n"
+    edit(operator, operator.kernel, "import torch\n", f"import torch\n{forever}")
+    command = [sys.executable, "-m", "tilewright", "verify", "scale_add"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not ((here / "pid").exists() and (here / "pid").read_text()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(20) == 128 + signal.SIGTERM
+    assert not Path("/proc", (here / "pid").read_text()).exists()

@@ -52,6 +52,29 @@ def test_package_that_cannot_be_imported(operator):
     assert outcome.detail == "import tiny_ops fails: ModuleNotFoundError: No module named 'no_such_module'"
 
 
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("raise RuntimeError('two\\nlines')", "fails: RuntimeError: two lines"),
+        ("raise SystemExit(0)", "fails: SystemExit: 0"),
+        ("import os; os._exit(0)", "ends the process"),
+        ("import os; os._exit(3)", "fails: exit code 3"),
+    ],
+)
+def test_package_that_ends_the_process(operator, statement, what):
+    pytest.importorskip("cuda.tile")
+    edit(operator, operator.stub, "import torch\n", f"import torch\n{statement}\n")
+    outcome = run(operator, SESSION)
+    assert (outcome.verdict, outcome.detail) == (Verdict.FAILED, f"import tiny_ops {what}")
+
+
+def test_package_that_prints_when_the_process_ends(operator):
+    pytest.importorskip("cuda.tile")
+    noise = "import atexit\natexit.register(print, 'bye')\n"
+    edit(operator, operator.stub, "import torch\n", f"import torch\n{noise}")
+    assert run(operator, SESSION).verdict is Verdict.OK
+
+
 def test_operator_that_is_not_exported(operator):
     pytest.importorskip("cuda.tile")
     init = operator.host.root / "tiny_ops" / "__init__.py"

@@ -26,6 +26,7 @@ from tilewright.model.kernel import CompiledKernel
 from tilewright.model.kernel import Resources
 from tilewright.model.operator import Operator
 
+IMPORT_LIMIT = 120  # seconds for the operator's package and tests, torch included
 _INSTALL_IT = f"install it: {INSTALL}"
 Progress = Callable[[int, int], None]  # processes done, processes in all
 
@@ -56,6 +57,7 @@ def compile_operator(
         "dtypes": list(dtypes),
         "jobs": jobs or os.cpu_count() or 1,
         "time_limit": time_limit,
+        "import_limit": IMPORT_LIMIT,
     }
     results = _Results(operator.name, dtypes, progress)
     with closing(_events(operator, request)) as events:
@@ -151,7 +153,9 @@ def _events(operator: Operator, request: dict[str, Any]) -> Generator[dict[str, 
             server.terminate()  # it ends its workers
             raise
         code = server.wait()
-        if code < 0:
+        if code == -signal.SIGALRM:
+            yield {"event": "broken", "error": f"importing it took longer than {IMPORT_LIMIT} s"}
+        elif code < 0:
             yield {"event": "broken", "error": f"the compiling process was ended by {signal.Signals(-code).name}"}
         elif code:
             yield {"event": "broken", "error": _last_line(stderr) or f"the compiling process exited with {code}"}

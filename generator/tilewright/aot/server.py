@@ -39,8 +39,11 @@ def serve() -> None:
     gpu = StandIn(targets[0])
     gpu.install()
     try:
+        # The default action of the signal: it ends this process whatever the import is busy with, parent or no parent.
+        signal.alarm(request["import_limit"])
         subject = load(**request["operator"])
-    except Exception as error:
+        signal.alarm(0)
+    except (Exception, SystemExit) as error:
         say("broken", error=describe_error(error))
         return
     try:

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+import traceback
 from dataclasses import dataclass
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -50,7 +51,7 @@ def work(imported: Imported, unit: Unit, done: frozenset[str], time_limit: float
     try:
         launches = capture(imported.subject, imported.recorder, imported.subject.dtypes[unit.dtype])
         kernels = {kernel_id(k): (k, launch) for launch in reversed(launches) for k in [_describe(launch, unit)]}
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         channel.send(CaptureFailure(arch=unit.target.name, dtype=unit.dtype, error=describe_error(error)))
         return
     for identity, (kernel, launch) in reversed(kernels.items()):
@@ -110,8 +111,8 @@ def _nothing() -> None:
     pass
 
 
-def describe_error(error: Exception) -> str:
-    """One line: what was raised, where in the kernel."""
+def describe_error(error: Exception | SystemExit) -> str:
+    """One line: what was raised, where in the kernel or in the files of the host."""
     if isinstance(error, ct.TileError):
         code = re.match(r"Return code (-?\d+)\n", error.message)
         if code and int(code[1]) < 0:
@@ -119,4 +120,6 @@ def describe_error(error: Exception) -> str:
         text = error.message[code.end() :] if code else error.message
         place = f" ({error.loc})" if error.loc.filename else ""
         return " ".join(text.split()) + place
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(os.getcwd())]
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"

@@ -1,5 +1,6 @@
 """The command line: its verbs in panels, the options that all of them have, and its exit codes."""
 
+import signal
 import sys
 from typing import Annotated
 from typing import Any
@@ -99,8 +100,14 @@ def _finish_interrupted_command() -> None:
         recover(folder)
 
 
+def _end(number: int, _frame: object) -> None:
+    """An orderly end: what was begun is undone, and child processes are ended."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
     """Run the command line."""
+    signal.signal(signal.SIGTERM, _end)
     try:
         app()
     except KeyboardInterrupt:

@@ -15,8 +15,11 @@ def main() -> None:
     package, backend, name, function = sys.argv[1:]
     if not torch.cuda.is_available():
         StandIn(TARGETS[0]).install()  # some modules of TileGym ask for the GPU while they are imported
-    operators = importlib.import_module(package)
-    backends = importlib.import_module(backend).get_available_backends_for_op(name)
+    try:
+        operators = importlib.import_module(package)
+        backends = importlib.import_module(backend).get_available_backends_for_op(name)
+    except (Exception, SystemExit) as error:
+        sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
     print("\n" + json.dumps({"backends": sorted(backends), "exported": callable(getattr(operators, function, None))}))
 
 

@@ -37,7 +37,10 @@ def run(operator: Operator, _session: Session) -> StepOutcome:
     done = run_python(operator, ["-m", "tilewright.verify.probe", *arguments], limit=120)
     if done.returncode:
         return failed("registration", [f"import {host.operators_module} fails: {last_line(done)}"])
-    found = json.loads(done.stdout.splitlines()[-1])
+    answers = [line for line in done.stdout.splitlines() if line.startswith('{"backends"')]
+    if not answers:
+        return failed("registration", [f"import {host.operators_module} ends the process"])
+    found = json.loads(answers[-1])
     if "cutile" not in found["backends"]:
         return failed("registration", [f"the backends of {operator.name} are {found['backends']}: cutile is missing"])
     if operator.template_version and not found["exported"]:
