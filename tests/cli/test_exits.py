@@ -21,6 +21,7 @@ from tilewright.errors import NothingRanError
         (NothingRanError("no case"), 5, "error: no case\n"),
         (PermissionError(13, "Permission denied", "/x"), 2, "error: Permission denied: /x\n"),
         (ZeroDivisionError("division\nby zero"), 70, "internal error: ZeroDivisionError: division by zero\n"),
+        (OSError(28, "No space left on device"), 2, "error: No space left on device\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
     ],
 )
@@ -88,3 +89,24 @@ def test_help_imports_nothing_heavy():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, env=environment)
     assert done.stderr == "[]\n"
+
+
+def test_a_pipe_that_nobody_reads_is_no_message(capsys):
+    with pytest.raises(typer.Exit) as exit_, errors_as_messages(debug=False):
+        raise BrokenPipeError
+    assert (exit_.value.exit_code, capsys.readouterr().err) == (1, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("arguments", [["--version"], ["list"]])
+def test_a_full_disk_is_a_message(arguments):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "tilewright", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")
+
+
+def test_nothing_is_asked_where_standard_input_is_closed():
+    command = f"{sys.executable} -m tilewright new 0<&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: no name given")

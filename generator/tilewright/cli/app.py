@@ -112,3 +112,5 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(exits.Exit.INTERRUPTED)
+    except OSError as error:  # the help and the version are written outside of any verb
+        sys.exit(exits.report(error))

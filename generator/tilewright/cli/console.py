@@ -28,4 +28,5 @@ def document(content: Mapping[str, Any]) -> None:
 
 def has_terminal() -> bool:
     """Whether somebody is there to answer a question."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    # Each is None where the command was started with it closed.
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))

@@ -34,9 +34,15 @@ def errors_as_messages(*, debug: bool) -> Iterator[None]:
             import traceback
 
             traceback.print_exc()
-        message, code = _explain(error)
+        raise typer.Exit(report(error)) from error
+
+
+def report(error: BaseException) -> int:
+    """Say what happened; returns the exit code."""
+    message, code = _explain(error)
+    if message:
         print(message, file=sys.stderr)
-        raise typer.Exit(code) from error
+    return code
 
 
 def _explain(error: BaseException) -> tuple[str, int]:
@@ -47,6 +53,6 @@ def _explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BrokenPipeError):
         return "", Exit.FINDINGS
     if isinstance(error, OSError):
-        return f"error: {error.strerror}: {error.filename}", Exit.USAGE
+        return f"error: {': '.join(map(str, filter(None, [error.strerror, error.filename])))}", Exit.USAGE
     text = " ".join(str(error).split())
     return f"internal error: {type(error).__name__}: {text}\nrun again with --debug and report what it shows", Exit.BUG
