@@ -92,6 +92,8 @@ def package_error(formula: str) -> str:
         "pow(2, 3) * x",
         "where(x > 0 > 1, x, y)",
         "where((x > 0), x, y)",
+        *("x\n* 2", "x\t* 2", "(exp)(x)", "exp(x,)", "exp(x) (y)", "x * 08", "x * 00", "x * 01.5", "x * a, a=08"),
+        *("x / (0)", "x / ((0.0))", "x / (0) ** 2", "x / (0.5)", "x / (1 - 1)", "(" * 40 + "x" + ")" * 40),
     ],
 )
 def test_both_accept_or_both_refuse(formula):

@@ -48,6 +48,8 @@ def test_given_names_are_not_tensors():
         ("x +", "is not an expression", "   ^", "it is made of"),
         ("(x", "is not an expression", "^", "it is made of"),
         ("t = x y; t", "is not an expression", "      ^", "it is made of"),
+        ("(exp)(x)", "calls what is in parentheses", "    ^^", "write exp(x)"),
+        ("exp(x, )", "has a comma before", "     ^^^", "leave it out"),
         ("x + -y", "has two signs in a row", "  ^^^", "parentheses"),
         ("x / 0", "divides by a literal zero", "    ^", "divide by"),
         ("x / 0.0e3", "divides by a literal zero", "    ^^^^^", "divide by"),

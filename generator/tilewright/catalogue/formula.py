@@ -98,6 +98,10 @@ class _Reader:
             )
         if foreign := re.search(r"[^A-Za-z0-9_.+\-*/()<>=!,; ]", self.text):
             raise self._error(f"has {foreign[0]!r} in it", f"it is made of {GRAMMAR}", *foreign.span())
+        if called := re.search(r"[)]\s*[(]", self.text):
+            raise self._error("calls what is in parentheses", "write exp(x), or x * (y)", *called.span())
+        if comma := re.search(r",\s*[)]", self.text):
+            raise self._error("has a comma before a parenthesis", "leave it out", *comma.span())
         if signs := re.search(r"[-+]\s*[-+]", self.text):
             raise self._error("has two signs in a row", "put the second into parentheses", *signs.span())
 
