@@ -28,6 +28,7 @@ def combinations() -> dict[str, dict[str, Any]]:
         "scalars": "alpha * x + beta, alpha=1.0, beta=-2.5",
         "locals": "t = x * y; u = sigmoid(t) ** 2; where(u > 0.5, u, -t) / (1 + z**2)",
         "four": "a * b + c * d",
+        "powers": "-x ** 2 + x ** -2 + exp(-y ** -x ** 2) - (-x) ** y ** 2 * 2 ** -exp(x) ** 2",
     }
     for name, formula in formulas.items():
         found[f"elementwise_{name}"] = {"family": "elementwise", "formula": formula}

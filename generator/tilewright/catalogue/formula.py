@@ -3,6 +3,7 @@
 import ast
 import difflib
 import keyword
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,6 +73,9 @@ class _Reader:
         self.start = 0
         if self.result is None:
             raise self._whole("has no result", "end with an expression, for example x * sigmoid(x)")
+        for name in (*self.scalars, *self.locals):
+            if name not in self.used:
+                raise self._whole(f"declares {name} and does not use it", "use it, or leave it out")
         clauses = (*self.locals.items(), ("", self.result))
         if misuse := find_misuse(clauses, self.scalars, functions=self.functions):
             raise self._whole(*misuse)
@@ -116,6 +120,8 @@ class _Reader:
         elif self.result is not None:
             raise self._error("has more than one result", "name it, as in t = x * y; t + 1", *clause.span("value"))
         if name is not None and re.fullmatch(f"-?{NUMBER}", value):
+            if math.isinf(float(value)):
+                raise self._error(f"has {value} in it", "it is beyond the largest float64", *clause.span("value"))
             self.scalars[name] = value
             return
         if name in self.used:
@@ -140,6 +146,8 @@ class _Reader:
     def _expression(self, node: ast.expr) -> Expression:
         match node:
             case ast.Constant() if re.fullmatch(NUMBER, text := self._source(node)):
+                if math.isinf(float(text)):
+                    raise self._error(f"has {text} in it", "it is beyond the largest float64", *_span(node))
                 return Number(text)
             case ast.Name(name):
                 self._check_name(node, name)
