@@ -38,6 +38,13 @@ def test_kernel_that_nothing_launches(operator):
     assert outcome(operator, kernel(), unreached=("_long",)).verdict is Verdict.FAILED
 
 
+def test_lint_writes_nothing(operator):
+    pytest.importorskip("ruff")
+    before = sorted(operator.host.root.rglob("*"))
+    outcome(operator, kernel())
+    assert sorted(operator.host.root.rglob("*")) == before
+
+
 def test_lint(operator):
     pytest.importorskip("ruff")
     edit(operator, operator.kernel, "import torch\n", "import os\nimport torch\n")

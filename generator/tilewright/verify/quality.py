@@ -57,7 +57,8 @@ def _lint(operator: Operator) -> Iterator[str]:
         (["check", "--quiet", "--output-format=concise"], "ruff check --fix"),
         (["format", "--check", "--quiet"], "ruff format"),
     ):
-        command = [sys.executable, "-m", "ruff", *arguments, *files]
+        # Without a cache: the repository may be one that this user only reads.
+        command = [sys.executable, "-m", "ruff", *arguments, "--no-cache", *files]
         done = subprocess.run(command, cwd=operator.host.root, capture_output=True, text=True, check=False)
         if done.returncode:
             first = next(iter((done.stdout or done.stderr).splitlines()), "")
