@@ -113,6 +113,7 @@ def test_a_single_file_is_all_that_is_written(tilewright, here):
         (["my_op", "--skip", "bench=x"], "did you mean benchmark?"),
         (["my_op", "--layout", "stub"], "is no layout"),
         (["my_op", "--single-file", "--layout", "tilegym"], "with --single-file, tilegym"),
+        (["my_op", "--single-file", "--skip", "tests=why"], "skip does not apply to the layout single_file"),
         (["my_op", "-d", "op=other"], "with --data, other"),
         (["copy", "--single-file"], "would hide from PyTorch"),
         (["my_op", "--package", "json"], "would hide"),

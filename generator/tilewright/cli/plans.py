@@ -134,7 +134,7 @@ def _refuse_unused(answers: Mapping[str, Any], rendering: Rendering) -> None:
     """An answer that changes nothing is a misunderstanding."""
     for key in answers:
         if key not in rendering.answers:
-            about = "layout" if key in ("package", "placement") else "family"
+            about = "layout" if key in ("package", "placement", "skip") else "family"
             raise UsageError(
                 f"{key} does not apply to the {about} {rendering.answers[about]}",
                 expected="expected only options that change what is generated",
