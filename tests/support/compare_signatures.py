@@ -9,7 +9,7 @@ import torch
 from cuda.tile.compilation import CallingConvention
 from cuda.tile.compilation import KernelSignature
 
-from tilewright.aot.signature import signature
+from tilewright.cutile.signature import signature
 
 CONVENTION = CallingConvention.cutile_python_v2()
 DTYPES = [

@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from tilewright.aot.toolchain import Toolchain
+from tilewright.cutile.toolchain import Toolchain
 from tilewright.verify import doctor
 from tilewright.verify.device import Devices
 from tilewright.verify.device import Gpu

@@ -9,8 +9,8 @@ from typing import Any
 import cuda.tile as ct
 import torch
 
-from tilewright.aot.signature import signature
 from tilewright.aot.standin import OnMeta
+from tilewright.cutile.signature import signature
 
 
 @dataclass(frozen=True, kw_only=True)

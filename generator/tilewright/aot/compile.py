@@ -16,8 +16,8 @@ from typing import Any
 
 from tilewright.aot.targets import TARGETS
 from tilewright.aot.targets import Target
-from tilewright.aot.toolchain import INSTALL
-from tilewright.aot.toolchain import is_installed
+from tilewright.cutile.toolchain import INSTALL
+from tilewright.cutile.toolchain import is_installed
 from tilewright.errors import MissingError
 from tilewright.errors import UsageError
 from tilewright.model.kernel import CaptureFailure

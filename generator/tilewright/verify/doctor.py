@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tilewright import __version__
 from tilewright.aot.targets import TARGETS
-from tilewright.aot.toolchain import INSTALL
-from tilewright.aot.toolchain import find_toolchain
+from tilewright.cutile.toolchain import INSTALL
+from tilewright.cutile.toolchain import find_toolchain
 from tilewright.errors import MissingError
 from tilewright.render import locate
 from tilewright.verify.device import driver_version

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from tilewright.aot.toolchain import is_installed
+from tilewright.cutile.toolchain import is_installed
 from tilewright.errors import MissingError
 from tilewright.model.kernel import Compilation
 from tilewright.model.operator import Operator

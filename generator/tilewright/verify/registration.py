@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterator
 
-from tilewright.aot.toolchain import INSTALL
-from tilewright.aot.toolchain import is_installed
+from tilewright.cutile.toolchain import INSTALL
+from tilewright.cutile.toolchain import is_installed
 from tilewright.model.operator import Operator
 from tilewright.model.outcome import StepOutcome
 from tilewright.verify.child import last_line

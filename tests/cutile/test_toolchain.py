@@ -2,8 +2,8 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from tilewright.aot import toolchain
-from tilewright.aot.toolchain import find_toolchain
+from tilewright.cutile import toolchain
+from tilewright.cutile.toolchain import find_toolchain
 
 NAMES = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
 

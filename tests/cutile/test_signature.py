@@ -14,7 +14,7 @@ from cuda.tile.compilation import ConstantConstraint  # noqa: E402
 from cuda.tile.compilation import ScalarConstraint  # noqa: E402
 from cuda.tile.compilation import TupleConstraint  # noqa: E402
 
-from tilewright.aot.signature import signature  # noqa: E402
+from tilewright.cutile.signature import signature  # noqa: E402
 
 SUPPORT = Path(__file__).parents[1] / "support"
 

@@ -1,0 +1,1 @@
+"""Run cuTile kernels on the CPU, without a GPU."""

@@ -1,0 +1,96 @@
+"""The state of blocks that run at once, and what they do when they disagree."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import torch
+
+from tilewright.interpret.faults import Location
+from tilewright.interpret.faults import StepLimitExceeded
+
+LOCATIONS = "__locations__"  # global of translated kernels: location by line
+
+
+class Diverge(Exception):
+    """Blocks disagree about what must be one value: the batch is undone, split and run again.
+
+    `condition` has one value for each block, by which it is split; without one it is split in halves.
+    """
+
+    def __init__(self, condition: torch.Tensor | None = None) -> None:
+        super().__init__()
+        self.condition = condition
+
+
+class Run:
+    """State of the blocks that run at once."""
+
+    __slots__ = ("_indices", "_steps_left", "blocks", "checker", "grid", "memory", "output", "size", "step_limit")
+
+    def __init__(
+        self,
+        *,
+        grid: tuple[int, int, int],
+        blocks: torch.Tensor,
+        memory: Any,
+        step_limit: int,
+        checker: Any = None,
+        output: Callable[[str], object] = sys.stdout.write,
+    ) -> None:
+        """`blocks` are linear indices in the grid, x fastest: int64 of shape (size,)."""
+        self.grid = grid
+        self.blocks = blocks
+        self.size = len(blocks)
+        self.memory = memory
+        self.checker = checker
+        self.output = output
+        self.step_limit = step_limit
+        self._steps_left = step_limit
+        self._indices: dict[int, int | torch.Tensor] = {}
+
+    def block_index(self, axis: int) -> int | torch.Tensor:
+        """Index of the blocks along an axis: an int if it is the same for all, else int32 of shape (size,)."""
+        index = self._indices.get(axis)
+        if index is None:
+            index = self._indices[axis] = self._block_index(axis)
+        return index
+
+    def _block_index(self, axis: int) -> int | torch.Tensor:
+        if self.grid[axis] == 1:
+            return 0
+        x, y, _ = self.grid
+        index = self.blocks // (1, x, x * y)[axis] % self.grid[axis]
+        first = int(index[0])
+        return first if self.size == 1 or bool((index == first).all()) else index.to(torch.int32)
+
+    def count_step(self) -> None:
+        """Count one iteration of a loop; raises `StepLimitExceeded` beyond the limit."""
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise StepLimitExceeded(
+                f"a block does not end within {self.step_limit} iterations of its loops\n"
+                "blocks run one after another: one that waits for a later one waits forever"
+            )
+
+
+def uniform(value: Any) -> Any:
+    """The int or bool that all blocks have here; raises `Diverge` if they have several."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    flat = value.reshape(-1)
+    if len(flat) > 1 and not bool((flat == flat[0]).all()):
+        raise Diverge(flat)
+    return flat[0].item()
+
+
+def current_location() -> Location | None:
+    """The place in the kernel that runs now in this thread, None outside of one."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if LOCATIONS in frame.f_globals:
+            location: Location | None = frame.f_globals[LOCATIONS].get(frame.f_lineno)
+            return location
+        frame = frame.f_back
+    return None
