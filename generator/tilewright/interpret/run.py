@@ -16,7 +16,7 @@ LOCATIONS = "__locations__"  # global of translated kernels: location by line
 class Diverge(Exception):
     """Blocks disagree about what must be one value: the batch is undone, split and run again.
 
-    `condition` has one value for each block, by which it is split; without one it is split in halves.
+    `condition` has one value for each block, by which the batch is split; without one the blocks run one by one.
     """
 
     def __init__(self, condition: torch.Tensor | None = None) -> None:
