@@ -10,10 +10,11 @@ from ..backend import register_impl
 
 ConstInt = ct.Constant[int]
 
-# Elements of a tile and hints, measured on sm_90; elsewhere a block is on its own.
-TILE = 4096
+# Elements of a tile, of whole rows where they fit, measured on sm_90.
+ROWS = 8192
+PART_OF_ROW = 4096
 WARPS = 8
-CTAS = ct.ByTarget(sm_90=2)
+CTAS = {ROWS: ct.ByTarget(sm_90=4), PART_OF_ROW: ct.ByTarget(sm_90=2)}  # that share it; elsewhere a block is on its own
 
 
 def _place(TILE_M, TILE_N):
@@ -87,17 +88,18 @@ def _rows(*tensors):
 
 
 @functools.cache
-def _paired(kernel):
-    """The kernel with two cooperating blocks for a tile."""
-    return kernel.replace_hints(num_ctas=CTAS)
+def _shared(kernel, size):
+    """The kernel with cooperating blocks for a tile of that size."""
+    return kernel.replace_hints(num_ctas=CTAS[size])
 
 
 def _launch(kernel, *tensors):
     m, n = tensors[0].shape
-    tile_n = min(1 << (n - 1).bit_length(), TILE)
-    tile_m = min(1 << (m - 1).bit_length(), TILE // tile_n)
-    if tile_m * tile_n == TILE:
-        kernel = _paired(kernel)
+    size = ROWS if n <= ROWS else PART_OF_ROW
+    tile_n = min(1 << (n - 1).bit_length(), size)
+    tile_m = min(1 << (m - 1).bit_length(), size // tile_n)
+    if tile_m * tile_n == size:
+        kernel = _shared(kernel, size)
     # Rows that the second axis of a grid reaches, and whose elements 32 bits count.
     most = min(65535 * tile_m, 2**31 // max(t.stride(0) for t in tensors))
     with torch.cuda.device(tensors[0].device):
