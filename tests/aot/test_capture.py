@@ -10,7 +10,7 @@ from tilewright.aot.capture import Subject  # noqa: E402
 from tilewright.aot.capture import capture  # noqa: E402
 from tilewright.aot.standin import OnMeta  # noqa: E402
 from tilewright.aot.standin import StandIn  # noqa: E402
-from tilewright.aot.targets import select  # noqa: E402
+from tilewright.cutile.targets import select  # noqa: E402
 
 
 @ct.kernel(occupancy=2)

@@ -12,7 +12,7 @@ pytest.importorskip("cuda.tile")
 from tests.support.hosts import edit
 from tests.support.hosts import scale_add
 from tilewright.aot.compile import compile_operator
-from tilewright.aot.targets import select
+from tilewright.cutile.targets import select
 from tilewright.errors import MissingError
 from tilewright.errors import UsageError
 

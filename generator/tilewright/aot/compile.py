@@ -14,8 +14,8 @@ from contextlib import closing
 from typing import IO
 from typing import Any
 
-from tilewright.aot.targets import TARGETS
-from tilewright.aot.targets import Target
+from tilewright.cutile.targets import TARGETS
+from tilewright.cutile.targets import Target
 from tilewright.cutile.toolchain import INSTALL
 from tilewright.cutile.toolchain import is_installed
 from tilewright.errors import MissingError

@@ -13,11 +13,11 @@ from tilewright.aot.capture import Recorder
 from tilewright.aot.capture import load
 from tilewright.aot.standin import StandIn
 from tilewright.aot.supervisor import Supervisor
-from tilewright.aot.targets import select
 from tilewright.aot.worker import Imported
 from tilewright.aot.worker import Unit
 from tilewright.aot.worker import describe_error
 from tilewright.aot.worker import warm_up
+from tilewright.cutile.targets import select
 from tilewright.model.kernel import CaptureFailure
 from tilewright.model.kernel import CompiledKernel
 

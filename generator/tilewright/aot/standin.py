@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tilewright.aot.targets import Target
+from tilewright.cutile.targets import Target
 
 _DEVICE = torch.device("cuda", 0)
 _META = torch.device("meta")

@@ -22,7 +22,7 @@ from tilewright.aot.capture import Subject
 from tilewright.aot.capture import capture
 from tilewright.aot.cubin import read_resources
 from tilewright.aot.standin import StandIn
-from tilewright.aot.targets import Target
+from tilewright.cutile.targets import Target
 from tilewright.model.kernel import CaptureFailure
 from tilewright.model.kernel import CompiledKernel
 

@@ -24,10 +24,10 @@ def compile_(
 ) -> None:
     """Compile every kernel of an operator and show registers, spilled bytes and shared memory."""
     from tilewright.aot.compile import compile_operator
-    from tilewright.aot.targets import select
     from tilewright.cli import console
     from tilewright.cli.progress import progress_bar
     from tilewright.cli.target import require_host
+    from tilewright.cutile.targets import select
     from tilewright.errors import NothingRanError
     from tilewright.render.answers import parse_dtypes
     from tilewright.report import json as documents

@@ -26,10 +26,10 @@ def verify(
     junit: JUnit = None,
 ) -> None:
     """Take an operator through the six steps: stub, kernel, registration, tests, benchmark, verify."""
-    from tilewright.aot.targets import select
     from tilewright.cli import console
     from tilewright.cli.progress import progress_bar
     from tilewright.cli.target import require_host
+    from tilewright.cutile.targets import select
     from tilewright.errors import NothingRanError
     from tilewright.report import json as documents
     from tilewright.report import junit as suites

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tilewright import __version__
-from tilewright.aot.targets import TARGETS
+from tilewright.cutile.targets import TARGETS
 from tilewright.cutile.toolchain import INSTALL
 from tilewright.cutile.toolchain import find_toolchain
 from tilewright.errors import MissingError

@@ -7,7 +7,7 @@ import sys
 import torch
 
 from tilewright.aot.standin import StandIn
-from tilewright.aot.targets import TARGETS
+from tilewright.cutile.targets import TARGETS
 
 
 def main() -> None:

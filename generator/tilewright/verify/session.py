@@ -8,8 +8,8 @@ from functools import cached_property
 
 from tilewright.aot.compile import Progress
 from tilewright.aot.compile import compile_operator
-from tilewright.aot.targets import TARGETS
-from tilewright.aot.targets import Target
+from tilewright.cutile.targets import TARGETS
+from tilewright.cutile.targets import Target
 from tilewright.model.kernel import Compilation
 from tilewright.model.operator import Operator
 from tilewright.verify.device import Devices

@@ -1,7 +1,7 @@
 import pytest
 
-from tilewright.aot.targets import TARGETS
-from tilewright.aot.targets import select
+from tilewright.cutile.targets import TARGETS
+from tilewright.cutile.targets import select
 from tilewright.errors import UsageError
 
 
