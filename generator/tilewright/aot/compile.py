@@ -14,9 +14,12 @@ from contextlib import closing
 from typing import IO
 from typing import Any
 
+from tilewright.aot.cache import Cache
+from tilewright.aot.cache import fingerprint
 from tilewright.cutile.targets import TARGETS
 from tilewright.cutile.targets import Target
 from tilewright.cutile.toolchain import INSTALL
+from tilewright.cutile.toolchain import find_toolchain
 from tilewright.cutile.toolchain import is_installed
 from tilewright.errors import MissingError
 from tilewright.errors import UsageError
@@ -39,8 +42,12 @@ def compile_operator(
     jobs: int | None = None,
     time_limit: float = 60.0,
     progress: Progress | None = None,
+    cache: Cache | None = None,
 ) -> Compilation:
-    """Compile the operator; what the compiler refuses, crashes on or takes too long for is in the result."""
+    """Compile the operator; what the compiler refuses, crashes on or takes too long for is in the result.
+
+    With a cache, what it remembers of the same files, versions and request is returned at once.
+    """
     for module in ("torch", "cuda.tile"):
         if not is_installed(module):
             raise MissingError(f"{module} is not installed, so {operator.name} cannot be compiled", hint=_INSTALL_IT)
@@ -55,15 +62,20 @@ def compile_operator(
         },
         "targets": [target.name for target in targets],
         "dtypes": list(dtypes),
-        "jobs": jobs or os.cpu_count() or 1,
-        "time_limit": time_limit,
-        "import_limit": IMPORT_LIMIT,
     }
+    toolchain = find_toolchain() if cache else None
+    key = fingerprint(operator, request, toolchain) if toolchain else None
+    if cache and key and (remembered := cache.find(key)):
+        return remembered
     results = _Results(operator.name, dtypes, progress)
-    with closing(_events(operator, request)) as events:
+    limits = {"jobs": jobs or os.cpu_count() or 1, "time_limit": time_limit, "import_limit": IMPORT_LIMIT}
+    with closing(_events(operator, request | limits)) as events:
         for event in events:
             results.add(event)
-    return results.compilation([target.name for target in targets])
+    compilation = results.compilation([target.name for target in targets])
+    if cache and key:
+        cache.keep(key, compilation)
+    return compilation
 
 
 class _Results:

@@ -19,10 +19,12 @@ def compile_(
     dtypes: Annotated[str, typer.Option(help="Of those that the tests cover; default: all.")] = "",
     jobs: Jobs = None,
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Limit for one kernel.")] = 60.0,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Compile again although nothing has changed.")] = False,
     json: Json = False,
     junit: JUnit = None,
 ) -> None:
     """Compile every kernel of an operator and show registers, spilled bytes and shared memory."""
+    from tilewright.aot.cache import user_cache
     from tilewright.aot.compile import compile_operator
     from tilewright.cli import console
     from tilewright.cli.progress import progress_bar
@@ -46,6 +48,7 @@ def compile_(
             jobs=jobs,
             time_limit=timeout,
             progress=progress,
+            cache=None if no_cache else user_cache(),
         )
     if junit:
         suites.write(suites.compilation(result), junit)
@@ -53,7 +56,8 @@ def compile_(
         console.document(documents.compilation(host, result))
     else:
         TextReport().compilation(result)
-        console.message(f"{len(result.kernels)} compilations, {len(result.errors)} failed, {result.seconds:.1f} s")
+        spent = "from the cache" if result.cached else f"{result.seconds:.1f} s"
+        console.message(f"{len(result.kernels)} compilations, {len(result.errors)} failed, {spent}")
     if result.errors:
         raise typer.Exit(Exit.FINDINGS)
     if not result.kernels:

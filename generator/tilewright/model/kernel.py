@@ -49,6 +49,7 @@ class Compilation:
     failures: tuple[CaptureFailure, ...] = ()
     unreached: tuple[str, ...] = ()  # kernels of the operator that no shape of its tests launches
     seconds: float = 0.0
+    cached: bool = False  # remembered from a run before: the kernels' seconds are of that one
 
     @property
     def errors(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from contextlib import nullcontext
 from functools import cached_property
 
+from tilewright.aot.cache import user_cache
 from tilewright.aot.compile import Progress
 from tilewright.aot.compile import compile_operator
 from tilewright.cutile.targets import TARGETS
@@ -40,4 +41,6 @@ class Session:
     def compile(self, operator: Operator) -> Compilation:
         """Compile the operator for the architectures asked for."""
         with self._progress_bar(operator.name) as progress:
-            return compile_operator(operator, targets=self._targets, jobs=self._jobs, progress=progress)
+            return compile_operator(
+                operator, targets=self._targets, jobs=self._jobs, progress=progress, cache=user_cache()
+            )
