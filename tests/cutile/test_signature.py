@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 ct = pytest.importorskip("cuda.tile")
 
+from cuda.tile._stub import ListAnnotation  # noqa: E402
 from cuda.tile.compilation import ConstantConstraint  # noqa: E402
 from cuda.tile.compilation import ScalarConstraint  # noqa: E402
 from cuda.tile.compilation import TupleConstraint  # noqa: E402
@@ -36,6 +37,16 @@ def wide(X: ct.IndexedWithInt64, n: ct.ScalarInt64):
 
 @ct.kernel
 def static_shape(X: Annotated[ct.Array, ct.ArrayAnnotation(static_shape_dims=(-1,))]):
+    pass
+
+
+@ct.kernel
+def static_list(X: Annotated[list, ListAnnotation(element=ct.ArrayAnnotation(static_shape_dims=(-1,)))]):
+    pass
+
+
+@ct.kernel
+def pair(P: tuple[int, int]):
     pass
 
 
@@ -115,6 +126,53 @@ def test_annotated_constant_is_part_of_the_signature():
 def test_tuple_is_taken_item_by_item():
     expected = TupleConstraint([ScalarConstraint(ct.int32), ScalarConstraint(ct.float32)])
     assert signature(one, ((1, 2.0),), aligned=True).parameters == (expected,)
+
+
+def test_list_has_what_holds_for_all_of_its_arrays():
+    x = array([empty(4, 16), empty(5, 24)])
+    assert x.element.stride_constant == (None, 1)
+    assert x.element.stride_divisible_by == (8, 1)
+    assert x.element.shape_divisible_by == (1, 1)
+    assert not x.element.may_alias_internally
+
+
+def test_list_of_contiguous_and_transposed_arrays_has_no_constant_stride():
+    assert array([empty(4, 16), empty(16, 4).t()]).element.stride_constant == (None, None)
+
+
+def test_static_axes_of_a_list_must_agree():
+    with pytest.raises(ValueError, match=r"vary in the static shape of axis 1: \[100, 101\]"):
+        array([empty(4, 100), empty(4, 101)], kernel=static_list)
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ([], "empty list"),
+        ([1], "holds arrays only, not int"),
+        ([empty(4), empty(4, 4)], "vary in rank or dtype"),
+        ([empty(4), empty(4, dtype=torch.int8)], "vary in rank or dtype"),
+    ],
+)
+def test_lists_that_a_launch_cannot_pass_are_refused(value, complaint):
+    with pytest.raises(TypeError, match=complaint):
+        array(value)
+
+
+@pytest.mark.parametrize("value", ["text", None, torch.float32, ct.float32])
+def test_constants_are_numbers(value):
+    with pytest.raises(TypeError, match="a constant of a kernel is a bool, int or float"):
+        signature(constant, (value,), aligned=True)
+
+
+def test_annotated_integer_must_fit_64_bits():
+    with pytest.raises(OverflowError, match="does not fit int64"):
+        signature(wide, (empty(4), 2**63), aligned=True)
+
+
+def test_tuple_parameter_takes_tuples_only():
+    with pytest.raises(TypeError, match="takes a tuple where the launch passes int"):
+        signature(pair, (1,), aligned=True)
 
 
 def test_wrong_number_of_arguments_is_refused():

@@ -47,10 +47,19 @@ def random_tensor(choose: random.Random) -> torch.Tensor:
     return x
 
 
+def random_list(choose: random.Random) -> list[torch.Tensor]:
+    first = random_tensor(choose)
+    rest = [
+        torch.empty([choose.choice([n, n, 16]) for n in first.shape], dtype=first.dtype, device="meta")
+        for _ in range(choose.randint(0, 2))
+    ]
+    return [first, *rest]
+
+
 def outcome(infer: Callable[[], KernelSignature]) -> KernelSignature | type[Exception]:
     try:
         return infer()
-    except OverflowError as err:
+    except (OverflowError, ValueError) as err:
         return type(err)
 
 
@@ -58,7 +67,8 @@ def main() -> None:
     choose = random.Random(0)
     for _ in range(500):
         kernel, scalar = choose.choice([(plain, False), (plain, 7), (plain, 0.5), (wide, True), (static_shape, 2**40)])
-        arguments = (random_tensor(choose), scalar)
+        array = random_list(choose) if kernel is plain and choose.random() < 0.3 else random_tensor(choose)
+        arguments = (array, scalar)
         expected = outcome(lambda: KernelSignature.from_kernel_args(kernel, arguments, CONVENTION))  # noqa: B023
         found = outcome(lambda: signature(kernel, arguments, aligned=True))  # noqa: B023
         assert found == expected, f"{arguments}\n{found}\n{expected}"

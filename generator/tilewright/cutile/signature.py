@@ -13,6 +13,7 @@ from cuda.tile.compilation import ArrayConstraint
 from cuda.tile.compilation import CallingConvention
 from cuda.tile.compilation import ConstantConstraint
 from cuda.tile.compilation import KernelSignature
+from cuda.tile.compilation import ListConstraint
 from cuda.tile.compilation import ParameterConstraint
 from cuda.tile.compilation import ScalarConstraint
 from cuda.tile.compilation import TupleConstraint
@@ -25,6 +26,8 @@ _DTYPES = {torch.bool: ct.bool_} | {getattr(torch, name): getattr(ct, name) for 
 # From cuda-tile 1.6 on, the release that brought this annotation, a length of 1 is a constant.
 _ONE_IS_CONSTANT = "static_stride_dims" in ct.ArrayAnnotation.__dataclass_fields__
 _INT32 = range(-(2**31), 2**31)
+_INT64 = range(-(2**63), 2**63)
+_CONSTANT = range(-(2**63), 2**64)
 _MOST_DIMENSIONS = 5  # arrays of higher rank carry no assumptions: the tensor memory accelerator cannot take them
 _DIVISOR = 16  # bytes for addresses and strides, elements for lengths
 
@@ -45,21 +48,53 @@ def _constraint(value: Any, annotation: Any, aligned: bool) -> ParameterConstrai
     if isinstance(value, tuple):
         items = zip(value, _items(annotation, len(value)), strict=True)
         return TupleConstraint([_constraint(item, each, aligned) for item, each in items])
+    if not hasattr(annotation, "constant"):
+        raise TypeError(f"the kernel takes a tuple where the launch passes {type(value).__name__}")
     if annotation.constant:
-        return ConstantConstraint(_DTYPES.get(value, value))
+        return _constant(value)
     if isinstance(value, torch.Tensor):
-        return _array(value, annotation.array, aligned)
+        return _array([value], annotation.array, aligned)
+    if isinstance(value, list):
+        return _list(value, annotation, aligned)
     if isinstance(value, bool):
         return ScalarConstraint(ct.bool_)
     if isinstance(value, int):
-        if annotation.scalar is not None:
-            return ScalarConstraint(annotation.scalar.dtype)
-        if value not in _INT32:
-            raise OverflowError(f"scalar {value} does not fit int32; annotate the parameter with ct.ScalarInt64")
-        return ScalarConstraint(ct.int32)
+        return _integer(value, annotation.scalar)
     if isinstance(value, float):
         return ScalarConstraint(ct.float32)
     raise TypeError(f"a launch cannot pass {type(value).__name__}: {value!r}")
+
+
+def _constant(value: Any) -> ConstantConstraint:
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"a constant of a kernel is a bool, int or float, not {type(value).__name__}: {value!r}")
+    if isinstance(value, int) and value not in _CONSTANT:
+        raise OverflowError(f"constant {value} does not fit 64 bits")
+    return ConstantConstraint(value)
+
+
+def _integer(value: int, annotation: Any) -> ScalarConstraint:
+    if annotation is None:
+        if value not in _INT32:
+            raise OverflowError(f"scalar {value} does not fit int32; annotate the parameter with ct.ScalarInt64")
+        return ScalarConstraint(ct.int32)
+    if value not in (_INT64 if annotation.dtype == ct.int64 else _INT32):
+        raise OverflowError(f"scalar {value} does not fit {annotation.dtype.name}")
+    return ScalarConstraint(annotation.dtype)
+
+
+def _list(arrays: list[Any], annotation: Any, aligned: bool) -> ListConstraint:
+    """What holds for every array of a list."""
+    if not arrays:
+        raise TypeError("a launch cannot pass an empty list")
+    for array in arrays:
+        if not isinstance(array, torch.Tensor):
+            raise TypeError(f"a list of a launch holds arrays only, not {type(array).__name__}: {array!r}")
+    if len({(array.dim(), array.dtype) for array in arrays}) > 1:
+        raise TypeError("the arrays of a list vary in rank or dtype; they must have one of each")
+    array_annotation = None if annotation.list is None else annotation.list.element
+    element = _array(arrays, array_annotation, aligned)
+    return ListConstraint(element, alias_groups=(), elements_may_alias=True)
 
 
 def _items(annotation: Any, length: int) -> Sequence[Any]:
@@ -68,49 +103,62 @@ def _items(annotation: Any, length: int) -> Sequence[Any]:
     return [getattr(annotation, "each", annotation)] * length if items is None else items
 
 
-def _array(tensor: torch.Tensor, annotation: Any, aligned: bool) -> ArrayConstraint:
-    shape = tuple(tensor.shape)
-    strides = tensor.stride()
-    rank = len(shape)
+def _array(tensors: Sequence[torch.Tensor], annotation: Any, aligned: bool) -> ArrayConstraint:
+    """What holds for each of one or more tensors of one rank and dtype."""
+    shapes = [tuple(tensor.shape) for tensor in tensors]
+    strides = [tensor.stride() for tensor in tensors]
+    rank = len(shapes[0])
     index_dtype = ct.int32 if annotation is None else annotation.index_dtype
-    if index_dtype == ct.int32 and not all(n in _INT32 for n in (*shape, *strides)):
-        raise OverflowError(
-            f"shape {shape} or strides {strides} exceed int32; annotate the parameter with ct.IndexedWithInt64"
-        )
-    fixed_shape = _axes(annotation, "static_shape_dims", rank)
-    fixed_strides = _axes(annotation, "static_stride_dims", rank)
+    for shape, stride in zip(shapes, strides, strict=True):
+        if index_dtype == ct.int32 and not all(n in _INT32 for n in (*shape, *stride)):
+            raise OverflowError(
+                f"shape {shape} or strides {stride} exceed int32; annotate the parameter with ct.IndexedWithInt64"
+            )
+    by_axis = [set(lengths) for lengths in zip(*shapes, strict=True)]
+    strides_by_axis = [set(steps) for steps in zip(*strides, strict=True)]
+    fixed_shape = _fixed_axes(annotation, "shape", by_axis)
+    fixed_strides = _fixed_axes(annotation, "stride", strides_by_axis)
     assume = rank <= _MOST_DIMENSIONS
-    per_vector = _DIVISOR // tensor.element_size()
+    per_vector = _DIVISOR // tensors[0].element_size()
+    # Annotated axes replace what would be inferred, they do not add to it.
+    ones = assume and not fixed_shape and _ONE_IS_CONSTANT
+    unit_strides = assume and not fixed_strides
     return ArrayConstraint(
-        _dtype(tensor.dtype),
+        _dtype(tensors[0].dtype),
         rank,
         index_dtype=index_dtype,
         stride_lower_bound_incl=0,
         alias_groups=(),
-        may_alias_internally=_overlaps(shape, strides),
-        # Annotated axes replace what would be inferred, they do not add to it.
-        stride_constant=[
-            s if axis in fixed_strides or (assume and s == 1 and not fixed_strides) else None
-            for axis, s in enumerate(strides)
-        ],
-        shape_constant=[
-            n if axis in fixed_shape or (assume and _ONE_IS_CONSTANT and n == 1 and not fixed_shape) else None
-            for axis, n in enumerate(shape)
-        ],
-        stride_divisible_by=[per_vector if assume and s % per_vector == 0 else 1 for s in strides],
-        shape_divisible_by=[_DIVISOR if assume and n % _DIVISOR == 0 else 1 for n in shape],
-        base_addr_divisible_by=_base_divisor(tensor) if aligned else 1,
+        may_alias_internally=any(map(_overlaps, shapes, strides)),
+        stride_constant=_constants(strides_by_axis, fixed_strides, infer_one=unit_strides),
+        shape_constant=_constants(by_axis, fixed_shape, infer_one=ones),
+        stride_divisible_by=[per_vector if assume and _all_divide(s, per_vector) else 1 for s in strides_by_axis],
+        shape_divisible_by=[_DIVISOR if assume and _all_divide(n, _DIVISOR) else 1 for n in by_axis],
+        base_addr_divisible_by=min(map(_base_divisor, tensors)) if aligned else 1,
     )
+
+
+def _fixed_axes(annotation: Any, what: str, by_axis: Sequence[set[int]]) -> set[int]:
+    """Axes whose length or stride the annotation makes a constant."""
+    axes = {axis % len(by_axis) for axis in getattr(annotation, f"static_{what}_dims", ())}
+    for axis in axes:
+        if len(by_axis[axis]) > 1:
+            raise ValueError(f"the arrays of a list vary in the static {what} of axis {axis}: {sorted(by_axis[axis])}")
+    return axes
+
+
+def _constants(by_axis: Sequence[set[int]], fixed: set[int], *, infer_one: bool) -> list[int | None]:
+    return [min(n) if axis in fixed or (infer_one and n == {1}) else None for axis, n in enumerate(by_axis)]
+
+
+def _all_divide(numbers: set[int], divisor: int) -> bool:
+    return all(n % divisor == 0 for n in numbers)
 
 
 def _dtype(dtype: torch.dtype) -> Any:
     if dtype not in _DTYPES:
         raise TypeError(f"cuTile has no arrays of {dtype}")
     return _DTYPES[dtype]
-
-
-def _axes(annotation: Any, name: str, rank: int) -> set[int]:
-    return {axis % rank for axis in getattr(annotation, name, ())}
 
 
 def _overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
