@@ -10,7 +10,8 @@ class Step:
     """How one operation runs: results = function(*operands).
 
     The function is specialised on all that is static. It returns the value of one result, a tuple for several, None for
-    none; tokens, which only order accesses, are no results and never operands. Operands are variables of the IR, None, or tuples of these, which are passed as tuples.
+    none; tokens, which only order accesses, are no results and never operands. Operands are variables of the IR, None,
+    or tuples of these, which are passed as tuples.
     """
 
     function: Callable[..., Any]

@@ -1,0 +1,105 @@
+"""Turn the arguments of a launch into the flat values that a translated kernel takes, and into memory it may touch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tilewright.interpret.faults import LaunchError
+from tilewright.interpret.memory import Memory
+from tilewright.interpret.views import ArrayList
+
+_INT32 = range(-(2**31), 2**31)
+
+
+def as_tensors(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments with every array as a tensor on the CPU, over the same memory.
+
+    Raises TypeError for a numpy array, and `LaunchError` for an array on another device.
+    """
+    return tuple(map(_as_tensor, arguments))
+
+
+def _as_tensor(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        if value.device.type != "cpu" or value.layout is not torch.strided:
+            raise LaunchError(
+                f"the launch passes a {value.layout} tensor on {value.device}; "
+                "the interpreter runs on strided tensors in the memory of the CPU"
+            )
+        return value
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, tuple):
+        return tuple(map(_as_tensor, value))
+    if isinstance(value, list):
+        return list(map(_as_tensor, value))
+    if hasattr(value, "__array_interface__"):
+        raise TypeError("a launch cannot pass NumPy arrays, on a GPU neither; pass torch.from_numpy(array)")
+    if hasattr(value, "__dlpack__"):
+        return _as_tensor(torch.from_dlpack(value))
+    if hasattr(value, "__cuda_array_interface__"):
+        raise LaunchError("the launch passes an array on a GPU; the interpreter runs in the memory of the CPU")
+    return value
+
+
+@dataclass(slots=True)
+class FlatArguments:
+    """Flat arguments of a launch, as they are collected.
+
+    Two launches of one kernel have the same signature if their `key` is the same.
+    """
+
+    key: list[Any]
+    values: list[Any]
+    memory: Memory
+
+
+def flatten(arguments: Sequence[Any], annotations: Sequence[Any], names: Sequence[str]) -> FlatArguments:
+    """Flat arguments for arguments that `as_tensors` returned."""
+    flat = FlatArguments([], [], Memory())
+    for argument, annotation, name in zip(arguments, annotations, names, strict=True):
+        _flatten(argument, annotation, name, flat)
+    return flat
+
+
+def _flatten(value: Any, annotation: Any, name: str, flat: FlatArguments) -> None:
+    if isinstance(value, tuple):
+        flat.key += (tuple, len(value))
+        for place, (item, each) in enumerate(zip(value, _items(annotation, len(value)), strict=True)):
+            _flatten(item, each, f"{name}[{place}]", flat)
+    elif getattr(annotation, "constant", False):
+        flat.key.append(_constant_key(value))
+    elif isinstance(value, torch.Tensor):
+        flat.values += _array(value, name, flat)
+    elif isinstance(value, list):
+        flat.key += (list, len(value))
+        items = [_array(item, f"{name}[{place}]", flat) for place, item in enumerate(value)]
+        flat.values += (ArrayList(tuple(items)), len(items))
+    elif isinstance(value, float):
+        flat.key.append(float)
+        flat.values.append(torch.tensor([value], dtype=torch.float32))
+    else:
+        flat.key.append(type(value) if isinstance(value, bool) or value in _INT32 else value)
+        flat.values.append(value)
+
+
+def _constant_key(value: Any) -> Any:
+    """What is equal for the same constants only: 1, 1.0 and True are equal in Python."""
+    if isinstance(value, float):
+        return value.hex()
+    return (type(value), value) if isinstance(value, int) else object()
+
+
+def _array(tensor: torch.Tensor, name: str, flat: FlatArguments) -> tuple[int, ...]:
+    shape, strides = tensor.shape, tensor.stride()
+    flat.memory.add(tensor, name)
+    address = tensor.data_ptr()
+    flat.key += (tensor.dtype, shape, strides, tensor.storage_offset() % 16)
+    return (address, *shape, *strides)
+
+
+def _items(annotation: Any, length: int) -> Sequence[Any]:
+    items: Sequence[Any] | None = getattr(annotation, "items", None)
+    return [getattr(annotation, "each", annotation)] * length if items is None else items

@@ -1,0 +1,133 @@
+"""Run a translated kernel over its grid: many blocks at once, fewer where they disagree.
+
+A batch whose blocks disagree about control flow is undone and split by what they disagree about; one that fails is
+undone and halved, until the first block that fails runs alone and its error names it.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tilewright.interpret.faults import StepLimitExceeded
+from tilewright.interpret.memory import Memory
+from tilewright.interpret.run import Diverge
+from tilewright.interpret.run import Run
+from tilewright.interpret.settings import Settings
+from tilewright.interpret.translate import TranslatedKernel
+
+_MOST_BLOCKS = 2**16  # at once, of kernels that compute with scalars only
+
+Grid = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A launch that is ready to run."""
+
+    kernel: TranslatedKernel
+    grid: Grid
+    arguments: Sequence[Any]
+    memory: Memory
+    settings: Settings
+    checker: Any = None
+    output: Callable[[str], object] = sys.stdout.write
+
+
+class FailedBlock(Exception):
+    """Wraps what a kernel raised, with the index of the block that raised it."""
+
+    def __init__(self, block: tuple[int, int, int], error: BaseException) -> None:
+        super().__init__(block, error)
+        self.block = block
+        self.error = error
+
+
+def run_grid(work: Work, order: torch.Tensor | None = None) -> None:
+    """Run all blocks, in the order of their linear indices (x fastest) or in that of `order`.
+
+    Raises `FailedBlock` for the first block that fails, in this order, with the writes of those before it done.
+    """
+    total = math.prod(work.grid)
+    batch = 1 if work.kernel.in_order else _blocks_at_once(work)
+    for start in range(0, total, batch):
+        stop = min(start + batch, total)
+        _run(work, torch.arange(start, stop) if order is None else order[start:stop])
+
+
+def _blocks_at_once(work: Work) -> int:
+    return max(1, min(_MOST_BLOCKS, work.settings.batch_bytes // max(1, work.kernel.block_bytes)))
+
+
+def _run(work: Work, blocks: torch.Tensor) -> None:
+    """Run these blocks, in one batch if they agree."""
+    pending = [blocks]  # last first
+    while pending:
+        blocks = pending.pop()
+        pending.extend(reversed(_attempt(work, blocks)))
+
+
+def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
+    """Run these blocks at once; if that does not do, undo it and return the batches to run instead."""
+    run = Run(
+        grid=work.grid,
+        blocks=blocks,
+        memory=work.memory,
+        step_limit=work.settings.step_limit,
+        checker=work.checker,
+        output=work.output,
+    )
+    if len(blocks) == 1:
+        try:
+            work.kernel.function(run, *work.arguments)
+        except Exception as err:
+            raise FailedBlock(_index(int(blocks[0]), work.grid), err) from err
+        return ()
+    journals = [work.memory] if work.checker is None else [work.memory, work.checker]
+    for journal in journals:
+        journal.begin()
+    try:
+        work.kernel.function(run, *work.arguments)
+    except Diverge as divergence:
+        instead = _one_by_one(blocks) if work.memory.ordered else _split(blocks, divergence.condition)
+    except StepLimitExceeded:
+        instead = _one_by_one(blocks)  # one block may wait for another
+    except Exception:
+        instead = [blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]]
+    except BaseException:
+        _undo(journals)
+        raise
+    else:
+        for journal in journals:
+            journal.commit()
+        return ()
+    _undo(journals)
+    return instead
+
+
+def _undo(journals: Sequence[Any]) -> None:
+    for journal in journals:
+        journal.undo()
+
+
+def _split(blocks: torch.Tensor, condition: torch.Tensor | None) -> Sequence[torch.Tensor]:
+    """Groups of blocks that agree about the condition, the group of the first block first."""
+    if condition is None or len(condition) != len(blocks):
+        return _one_by_one(blocks)
+    groups: dict[Any, list[int]] = {}
+    for place, value in enumerate(condition.tolist()):
+        groups.setdefault(value, []).append(place)
+    return [blocks[places] for places in groups.values()]
+
+
+def _one_by_one(blocks: torch.Tensor) -> Sequence[torch.Tensor]:
+    return [blocks[place : place + 1] for place in range(len(blocks))]
+
+
+def _index(block: int, grid: Grid) -> tuple[int, int, int]:
+    x, y, _ = grid
+    return block % x, block // x % y, block // (x * y)

@@ -1,0 +1,150 @@
+"""Launch kernels on the CPU: what stands in for `cuda.tile.launch`."""
+
+import operator
+import sys
+import threading
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import field
+from types import TracebackType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+from tilewright.cutile.signature import signature
+from tilewright.interpret import operations  # noqa: F401  registers what runs each operation
+from tilewright.interpret.arguments import FlatArguments
+from tilewright.interpret.arguments import as_tensors
+from tilewright.interpret.arguments import flatten
+from tilewright.interpret.faults import LaunchError
+from tilewright.interpret.faults import Location
+from tilewright.interpret.frontend import is_kernel
+from tilewright.interpret.frontend import typed_kernel
+from tilewright.interpret.grid import FailedBlock
+from tilewright.interpret.grid import Grid
+from tilewright.interpret.grid import Work
+from tilewright.interpret.grid import run_grid
+from tilewright.interpret.run import LOCATIONS
+from tilewright.interpret.settings import Settings
+from tilewright.interpret.translate import TranslatedKernel
+from tilewright.interpret.translate import translate
+
+_MOST_BLOCKS_OF_AN_AXIS = 2**24 - 1  # what cuTile's own launch allows
+
+
+@dataclass(slots=True)
+class _Specializations:
+    """Translations of one kernel function: by the key of a launch, which is cheap, and by what it stands for."""
+
+    by_key: dict[tuple[Any, ...], TranslatedKernel] = field(default_factory=dict)
+    by_signature: dict[str, TranslatedKernel] = field(default_factory=dict)
+
+
+class Launcher:
+    """Launches kernels on the CPU; keeps their translations. Safe to use from several threads."""
+
+    def __init__(self, settings: Settings | None = None, output: Callable[[str], object] | None = None) -> None:
+        """`output` takes what kernels print; it is `sys.stdout.write` at the time of the launch if it is left out."""
+        self.settings = settings or Settings()
+        self._output = output
+        self._specializations: WeakKeyDictionary[Any, _Specializations] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def launch(
+        self,
+        stream: Any,  # noqa: ARG002  blocks have run when the call returns
+        grid: tuple[int, ...],
+        kernel: Any,
+        kernel_args: tuple[Any, ...],
+        /,
+        *,
+        programmatic_dependent_launch: bool = False,  # noqa: ARG002  one launch runs at a time
+    ) -> None:
+        """Run a kernel over a grid; takes the arguments of `cuda.tile.launch`, with arrays in the memory of the CPU.
+
+        Raises TypeError, OverflowError or `LaunchError` for a launch that cannot be, the compiler's own errors for a
+        kernel that it refuses, and for one that fails what it failed with, with a note of where in which block.
+        """
+        if not is_kernel(kernel):
+            raise TypeError(f"a launch takes a kernel, a function decorated with @ct.kernel, not {kernel!r}")
+        if not isinstance(kernel_args, tuple):
+            raise TypeError(f"a launch takes the kernel's arguments as a tuple, not as {type(kernel_args).__name__}")
+        # The tensors may be of a subclass that stands for a GPU's, or be used under a mode of the host.
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            work = self._prepare(checked_grid(grid), kernel, kernel_args)
+            with _noted(work.kernel.name):
+                run_grid(work)
+
+    def _prepare(self, grid: Grid, kernel: Any, kernel_args: tuple[Any, ...]) -> Work:
+        function = kernel._annotated_function
+        arguments = as_tensors(kernel_args)
+        if len(arguments) != len(function.parameter_annotations):
+            wanted, given = len(function.parameter_annotations), len(arguments)
+            raise TypeError(f"the kernel takes {wanted} arguments, the launch passes {given}")
+        flat = flatten(arguments, function.parameter_annotations, tuple(function.pysig.parameters))
+        return Work(
+            kernel=self._specialize(kernel, arguments, flat),
+            grid=grid,
+            arguments=flat.values,
+            memory=flat.memory,
+            settings=self.settings,
+            output=self._output or sys.stdout.write,
+        )
+
+    def _specialize(self, kernel: Any, arguments: tuple[Any, ...], flat: FlatArguments) -> TranslatedKernel:
+        function = kernel._annotated_function
+        known = self._specializations.get(function.pyfunc)
+        key = tuple(flat.key)
+        if known is not None and (found := known.by_key.get(key)) is not None:
+            return found
+        parameters = signature(kernel, arguments, aligned=True).parameters
+        with self._lock:
+            known = self._specializations.setdefault(function.pyfunc, _Specializations())
+            text = repr(parameters)  # some constraints cannot be hashed
+            found = known.by_signature.get(text)
+            if found is None:
+                found = translate(typed_kernel(function, parameters, self.settings.arch))
+                known.by_signature[text] = found
+            known.by_key[key] = found
+        return found
+
+
+def checked_grid(grid: Any) -> Grid:
+    """The grid with three axes; raises TypeError, or `LaunchError` for one that cuTile or the driver refuses."""
+    if not isinstance(grid, tuple):
+        raise TypeError(f"a grid is a tuple of up to three ints, not {grid!r}")
+    if len(grid) > 3:
+        raise LaunchError(f"a grid has at most 3 axes, not {len(grid)}: {grid}")
+    blocks = [operator.index(length) for length in grid]
+    for length in blocks:
+        if not 0 < length <= _MOST_BLOCKS_OF_AN_AXIS:
+            raise LaunchError(f"an axis of a grid has 1 to {_MOST_BLOCKS_OF_AN_AXIS} blocks, not {length}: {grid}")
+    x, y, z = blocks + [1] * (3 - len(blocks))
+    return x, y, z
+
+
+@contextmanager
+def _noted(name: str) -> Iterator[None]:
+    """Raise what a block raised itself, with a note of where it was."""
+    try:
+        yield
+    except FailedBlock as failed:
+        error = failed.error
+        location = _location(error.__traceback__)
+        where = f" at {location}" if location is not None else ""
+        error.add_note(f"kernel {name}, block {failed.block}{where}")
+        raise error from error.__cause__
+
+
+def _location(traceback: TracebackType | None) -> Location | None:
+    """The place in the kernel that a traceback of a translated kernel goes through."""
+    while traceback is not None:
+        locations = traceback.tb_frame.f_globals.get(LOCATIONS)
+        if locations is not None:
+            found: Location | None = locations.get(traceback.tb_lineno)
+            return found
+        traceback = traceback.tb_next
+    return None
