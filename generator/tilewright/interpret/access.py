@@ -69,14 +69,10 @@ def store_elements(run: Run, site: Site, addresses: Tensor, mask: Mask, raw: Ten
     run.memory.write(lanes, values)
 
 
-def selected(addresses: Tensor, mask: Mask, *tiles: Tensor, batch: int = 1) -> tuple[Tensor, ...]:
-    """Addresses and elements where the mask is True, each as one dimension, in the order of blocks and lanes.
-
-    `batch` is the least number of blocks that they are broadcast to.
-    """
+def selected(addresses: Tensor, mask: Mask, *tiles: Tensor) -> tuple[Tensor, ...]:
+    """Addresses and elements where the mask is True, each as one dimension, in the order of blocks and lanes."""
     together = [addresses, *tiles] if mask is None else [addresses, *tiles, torch.as_tensor(mask)]
-    blocks, *rest = torch.broadcast_shapes(*(each.shape for each in together))
-    flat = [each.expand(max(batch, blocks), *rest).reshape(-1) for each in together]
+    flat = [each.reshape(-1) for each in torch.broadcast_tensors(*together)]
     if mask is None:
         return tuple(flat)
     lanes = flat.pop().nonzero().squeeze(1)

@@ -121,12 +121,19 @@ def _groups(columns: Sequence[Scalar]) -> Iterator[tuple[Tensor | None, tuple[in
     if not varying:
         yield None, tuple(int(each) for each in columns)
         return
-    table = torch.stack(torch.broadcast_tensors(*varying), 1)
-    kinds, members = torch.unique(table, dim=0, return_inverse=True)
-    for number, kind in enumerate(kinds.tolist()):
-        rows = (members == number).nonzero().squeeze(1) if len(kinds) > 1 else None
-        values = iter(kind)
-        yield rows, tuple(next(values) if isinstance(each, Tensor) else each for each in columns)
+    varying = torch.broadcast_tensors(*varying)
+    members = torch.zeros_like(varying[0])  # number of the group of each block
+    count = 1
+    for column in varying:
+        values, places = torch.unique(column, return_inverse=True)
+        if len(values) > 1:
+            kinds, members = torch.unique(members * len(values) + places, return_inverse=True)
+            count = len(kinds)
+    for number in range(count):
+        rows = (members == number).nonzero().squeeze(1) if count > 1 else None
+        first = 0 if rows is None else int(rows[0])
+        common = iter([int(column[first]) for column in varying])
+        yield rows, tuple(next(common) if isinstance(each, Tensor) else each for each in columns)
 
 
 @dataclass(frozen=True, slots=True)

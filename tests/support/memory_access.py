@@ -1,0 +1,30 @@
+"""What tests of accesses share: runs over the memory of tensors, and sites."""
+
+import torch
+
+from tilewright.interpret.access import Site
+from tilewright.interpret.dtypes import of_tensor
+from tilewright.interpret.memory import Memory
+from tilewright.interpret.run import Run
+from tilewright.interpret.views import ArrayValue
+
+
+def run_over(*tensors, blocks=1):
+    """A run of `blocks` blocks that may touch these tensors, called t0, t1, ..."""
+    memory = Memory()
+    for number, tensor in enumerate(tensors):
+        memory.add(tensor, f"t{number}")
+    return Run(grid=(blocks, 1, 1), blocks=torch.arange(blocks), memory=memory, step_limit=1)
+
+
+def site_of(tensor):
+    return Site(of_tensor(tensor.dtype), "source", "WEAK", "NONE")
+
+
+def array_of(tensor):
+    return ArrayValue(tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()))
+
+
+def addresses_of(tensor, *indices):
+    """Addresses of the elements at flat positions in units of the tensor's elements."""
+    return tensor.data_ptr() + torch.tensor(indices) * tensor.element_size()
