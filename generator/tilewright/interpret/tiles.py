@@ -93,7 +93,7 @@ def _load_boxes(static: TileAccess, run: Run, where: Place) -> Tensor:
     held = static.site.element
     parts = boxes(where, static.tile, held.itemsize)
     _require_whole(static, where, parts)
-    if len(parts) == 1 and parts[0].sizes == static.tile:
+    if len(parts) == 1 and parts[0].rows is None and parts[0].sizes == static.tile:
         return _read_box(run, parts[0], held)
     tile = torch.full((where.batch, *static.tile), static.fill[run.memory.undetermined], dtype=held.compute)
     for part in parts:
