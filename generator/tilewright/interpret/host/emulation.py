@@ -1,0 +1,58 @@
+"""Emulate a CUDA device for a while: everything that it takes, put in place together and taken away together."""
+
+import functools
+import importlib
+import threading
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from tilewright.cutile.targets import Target
+from tilewright.interpret.host import autograd
+from tilewright.interpret.host import random
+from tilewright.interpret.host import threads
+from tilewright.interpret.host import timing
+from tilewright.interpret.host.cuda import CudaDevice
+from tilewright.interpret.host.device_mode import device_mode
+from tilewright.interpret.host.serialization import emulated_locations
+from tilewright.interpret.host.substitution import Substitution
+
+_entered = threading.RLock()  # names of modules are of the whole process
+
+
+@contextmanager
+def emulated_device(target: Target, launch: Callable[..., None]) -> Iterator[None]:
+    """Emulate a GPU of the architecture `target`, with `launch` in the place of `cuda.tile.launch`.
+
+    It is there for the thread that enters, and for threads that are started meanwhile. May be nested.
+
+    Raises:
+        RuntimeError: Another thread emulates a device.
+    """
+    if not _entered.acquire(blocking=False):
+        raise RuntimeError(
+            "another thread emulates a CUDA device\nenter before the threads are started: they can all use the device"
+        )
+    try:
+        replacements = [
+            (importlib.import_module("cuda.tile"), "launch", functools.partial(launch)),
+            (torch, "compile", functools.partial(_compile)),
+            (torch.Tensor, "record_stream", lambda _tensor, _stream: None),
+            *CudaDevice(target).replacements(),
+            *random.replacements(),
+            *timing.replacements(launch),
+            *autograd.replacements(),
+            *threads.replacements(),
+        ]
+        with Substitution(replacements), emulated_locations(), device_mode():
+            yield
+    finally:
+        _entered.release()
+
+
+def _compile(model: Callable[..., Any] | None = None, **_options: Any) -> Any:
+    """`torch.compile`, which leaves everything as it is."""
+    return (lambda function: function) if model is None else model

@@ -1,0 +1,88 @@
+"""The device is there for a while, and leaves nothing behind."""
+
+import sys
+import threading
+import types
+from concurrent.futures import ThreadPoolExecutor
+
+import cuda.tile as ct
+import pytest
+import torch
+from cuda.tile import launch
+
+from tilewright.cutile.targets import select
+from tilewright.interpret.host.emulation import emulated_device
+
+SM_80, SM_90 = select("sm_80,sm_90")
+WATCHED = (
+    *(torch, torch.cuda, torch.autograd, torch.autograd.graph, torch.autograd.Function, torch.Tensor),
+    *(torch.autograd.function.BackwardCFunction, torch.autograd.graph.saved_tensors_hooks),
+    *(torch._C, threading.Thread, ct, ct.tune, torch.serialization),
+)
+
+
+def snapshot() -> list[dict]:
+    return [
+        *(dict(vars(owner)) for owner in WATCHED),
+        {"packages": list(torch.serialization._package_registry), "launch": launch},
+    ]
+
+
+def test_everything_is_restored():
+    before = snapshot()
+    with emulated_device(SM_90, lambda *_: None), emulated_device(SM_80, lambda *_: None):
+        assert snapshot() != before
+    assert snapshot() == before
+
+
+def test_everything_is_restored_after_an_error():
+    before = snapshot()
+    with pytest.raises(KeyError), emulated_device(SM_90, lambda *_: None):
+        raise KeyError
+    assert snapshot() == before
+
+
+def test_tensors_that_are_left_are_of_the_cpu():
+    with emulated_device(SM_90, lambda *_: None):
+        x = torch.ones(3, device="cuda", requires_grad=True)
+        y = (x * 2).sum()
+    y.backward()
+    assert (x.device.type, x.is_cuda, x.grad.tolist()) == ("cpu", False, [2, 2, 2])
+    assert (x + torch.ones(3)).tolist() == [2, 2, 2]
+
+
+def test_launch_is_replaced_under_every_name(gpu, launches):
+    ct.launch("stream", (1,), "kernel", ())
+    launch("stream", (2,), "kernel", ())
+    assert [grid for _, grid, *_ in launches] == [(1,), (2,)]
+
+
+def test_launch_of_a_module_that_is_imported_meanwhile_is_restored():
+    module = types.ModuleType("imported_meanwhile")
+    with emulated_device(SM_90, lambda *_: None):
+        exec("from cuda.tile import launch\nfrom torch.cuda import current_stream", vars(module))
+        sys.modules[module.__name__] = module
+    try:
+        assert module.launch is ct.launch is launch
+        assert module.current_stream is torch.cuda.current_stream
+    finally:
+        del sys.modules[module.__name__]
+
+
+def test_inner_device_counts():
+    with emulated_device(SM_90, lambda *_: None):
+        x = torch.ones(2, device="cuda")
+        with emulated_device(SM_80, lambda *_: None):
+            assert torch.cuda.get_device_capability() == (8, 0)
+            assert (x + torch.ones(2, device="cuda")).is_cuda
+        assert torch.cuda.get_device_capability() == (9, 0)
+        assert x.is_cuda
+
+
+def test_two_threads_do_not_emulate_at_once(gpu):
+    def enter():
+        with emulated_device(SM_90, lambda *_: None):
+            pass
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="another thread emulates"):
+        pool.submit(enter).result()
