@@ -1,0 +1,1 @@
+"""Rules about dispatch, implementations and registration (TW1xx)."""

@@ -1,0 +1,1 @@
+"""Rules about files and about comments that ignore findings (TW0xx)."""

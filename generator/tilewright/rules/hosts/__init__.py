@@ -1,0 +1,1 @@
+"""Rules about host functions (TW3xx)."""
