@@ -1,0 +1,60 @@
+"""Plugin of pytest that runs tests of cuTile kernels on the CPU; without its options it does nothing."""
+
+import importlib.util
+from contextlib import ExitStack
+
+import pytest
+
+_DEVICES = ("auto", "interpret", "cuda")
+_ABOUT = "where cuTile kernels run: interpret is the CPU, cuda the GPU, auto the GPU if there is one and else the CPU"
+_USED = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("tilewright", "cuTile kernels without a GPU")
+    group.addoption("--tile-device", choices=_DEVICES, help=_ABOUT)
+    group.addoption("--tile-arch", default="sm_90", metavar="SM_XX", help="architecture that the CPU stands for")
+    group.addoption("--tile-check", action="store_true", help="look for faults that a GPU does not report")
+    parser.addini("tile_device", f"{_ABOUT}; where --tile-device is not given")
+
+
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Emulate the device before any file of the tests is imported: they may ask for the device at import."""
+    options = early_config.known_args_namespace
+    device = options.tile_device or early_config.getini("tile_device")
+    if device and device not in _DEVICES:
+        raise pytest.UsageError(f"tile_device is {device!r}\nexpected one of {', '.join(_DEVICES)}")
+    if device == "auto":
+        device = "cuda" if _has_gpu() else "interpret"
+    if device == "interpret":
+        _emulate(early_config, options.tile_arch, check=options.tile_check)
+    elif device == "cuda":
+        early_config.stash[_USED] = "cuda"
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say where kernels run, if anything was said about it."""
+    used = config.stash.get(_USED, None)
+    return used and f"cuTile kernels: {used}"
+
+
+def _has_gpu() -> bool:
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def _emulate(config: pytest.Config, arch: str, *, check: bool) -> None:
+    from tilewright.errors import TilewrightError
+    from tilewright.interpret import enabled
+
+    emulation = ExitStack()
+    try:
+        emulation.enter_context(enabled(arch=arch, check=check))
+    except TilewrightError as error:
+        raise pytest.UsageError(str(error)) from error
+    config.add_cleanup(emulation.close)
+    config.stash[_USED] = f"interpreted on the CPU as on {arch}" + (", with checks" if check else "")
