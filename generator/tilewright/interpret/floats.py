@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,8 +39,16 @@ def _odd_quotient(x: Tensor, y: Tensor) -> Tensor:
     return to_odd(quotient, torch.where(y < 0, -rest, rest))
 
 
+def _root(x: Tensor) -> Tensor:
+    """The square root, rounded once: `torch.sqrt` may err by a unit where it calls a library for vectors."""
+    if x.dtype.itemsize < 4:
+        return _root(x.to(torch.float32)).to(x.dtype)
+    with np.errstate(invalid="ignore"):
+        return torch.from_numpy(np.asarray(np.sqrt(x.numpy())))
+
+
 def _odd_root(x: Tensor) -> Tensor:
-    root = torch.sqrt(x)
+    root = _root(x)
     product, error = two_product(root, root)
     return to_odd(root, (x - product) - error)
 
@@ -68,7 +77,7 @@ _NEAREST: dict[str, Function] = {
     "sub": torch.sub,
     "mul": torch.mul,
     "truediv": torch.div,
-    "sqrt": torch.sqrt,
+    "sqrt": _root,
 }
 
 
@@ -158,7 +167,7 @@ def _element_by_element(name: str, mode: str, operands: Any) -> Tensor:
 def _exactly(name: str, mode: str, operands: tuple[float, ...]) -> float:
     """One result in float64, by rational arithmetic."""
     if name == "sqrt":
-        return _root(operands[0], mode)
+        return _exact_root(operands[0], mode)
     if not all(map(math.isfinite, operands)) or (name == "truediv" and operands[1] == 0):
         return _special(name, operands)
     exact = _EXACT[name](*map(Fraction, operands))
@@ -179,7 +188,7 @@ def _nearest_or_directed(exact: Fraction, mode: str) -> float:
     try:
         nearest = exact.numerator / exact.denominator  # Python rounds this quotient once, to the nearest
     except OverflowError:
-        nearest = math.copysign(math.inf, exact)
+        nearest = -math.inf if exact < 0 else math.inf
     if mode == NEAREST_EVEN or nearest == exact:
         return nearest
     upwards = mode == UP or (mode == ZERO and exact < 0)
@@ -188,7 +197,7 @@ def _nearest_or_directed(exact: Fraction, mode: str) -> float:
     return math.nextafter(nearest, -math.inf) if nearest > exact else nearest
 
 
-def _root(x: float, mode: str) -> float:
+def _exact_root(x: float, mode: str) -> float:
     if x < 0:
         return math.nan
     root = math.sqrt(x)

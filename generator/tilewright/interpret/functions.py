@@ -27,7 +27,7 @@ _EXACT: dict[str, Callable[[Tensor], Tensor]] = {
 }
 _ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
     each: getattr(torch, each)
-    for each in ("exp", "exp2", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt", "rsqrt")
+    for each in ("exp", "exp2", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "rsqrt")
 }
 
 
@@ -51,7 +51,7 @@ def unary(name: str, element: Element, mode: str | None = None, flush_to_zero: b
     require_computable(name, element)
     if name in _EXACT:
         return _EXACT[name]
-    if name == "sqrt" and mode is not None:
+    if name == "sqrt":
         return floats.rounded(name, element, mode, flush_to_zero)
     if name not in _ROUNDED:
         raise UnsupportedOperation(f"the interpreter has no {name} of {element.name}")
