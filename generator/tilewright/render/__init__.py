@@ -1,5 +1,6 @@
 """Drive copier: locate the template, turn a request into answers, render it into changes."""
 
+from tilewright.render.batch import Batch
 from tilewright.render.request import complete
 from tilewright.render.scaffold import RenderedFile
 from tilewright.render.scaffold import Rendering
@@ -8,4 +9,4 @@ from tilewright.render.scaffold import scaffold
 from tilewright.render.source import Source
 from tilewright.render.source import locate
 
-__all__ = ["RenderedFile", "Rendering", "Source", "complete", "locate", "render", "scaffold"]
+__all__ = ["Batch", "RenderedFile", "Rendering", "Source", "complete", "locate", "render", "scaffold"]

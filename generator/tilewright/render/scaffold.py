@@ -6,8 +6,10 @@ import tempfile
 import textwrap
 import warnings
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from pathlib import PurePosixPath
@@ -56,7 +58,7 @@ def render(
         data["source"] = source.recorded
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         worker = _copy(source, Path(folder), data, ask=ask, overwrite=overwrite)
-        shared = _matcher(worker.template.skip_if_exists)
+        shared = matcher(worker.template.skip_if_exists)
         paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         files = tuple(_read(path, PurePosixPath(path.relative_to(folder)), shared) for path in paths)
     hidden = worker.answers.hidden
@@ -86,6 +88,16 @@ def scaffold(rendering: Rendering, root: Path) -> ChangeSet:
 
 def _copy(source: Source, folder: Path, data: dict[str, Any], *, ask: Sequence[str], overwrite: bool) -> Any:
     import copier
+
+    with errors_of_copier():
+        return copier.run_copy(
+            str(source.template), folder, data=data, quiet=True, overwrite=overwrite, defaults=not ask, ask=ask
+        )
+
+
+@contextmanager
+def errors_of_copier() -> Iterator[None]:
+    """Turn what copier raises into errors of ours, and say nothing of what it warns about."""
     import jinja2
     import yaml
     from copier.errors import CopierAnswersInterrupt
@@ -95,9 +107,7 @@ def _copy(source: Source, folder: Path, data: dict[str, Any], *, ask: Sequence[s
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return copier.run_copy(
-                str(source.template), folder, data=data, quiet=True, overwrite=overwrite, defaults=not ask, ask=ask
-            )
+            yield
     except CopierAnswersInterrupt as error:
         raise KeyboardInterrupt from error
     except InteractiveSessionError as error:
@@ -123,7 +133,8 @@ def _failed(error: Exception) -> RenderError:
     )
 
 
-def _matcher(patterns: Sequence[str]) -> Callable[[PurePosixPath], bool]:
+def matcher(patterns: Sequence[str]) -> Callable[[PurePosixPath], bool]:
+    """Whether a path matches one of the patterns of a template."""
     from pathspec import GitIgnoreSpec
 
     return GitIgnoreSpec.from_lines(patterns).match_file
