@@ -1,0 +1,222 @@
+"""Rules about the tuple of arguments of a launch."""
+
+import ast
+from collections.abc import Iterator
+
+from tilewright.rules.finding import Finding
+from tilewright.rules.finding import Fix
+from tilewright.rules.finding import Severity
+from tilewright.rules.hosts.launched import kernels
+from tilewright.rules.hosts.values import resolved
+from tilewright.rules.kernels import Kernel
+from tilewright.rules.launches import Launch
+from tilewright.rules.rule import Proof
+from tilewright.rules.rule import Rule
+from tilewright.rules.source import Module
+
+_KERNEL = """
+import cuda.tile as ct
+import torch
+
+ConstInt = ct.Constant[int]
+
+
+@ct.kernel
+def _subtract_kernel(A, B, Out, TILE: ConstInt):
+    ta = ct.load(A, (ct.bid(0),), (TILE,))
+    tb = ct.load(B, (ct.bid(0),), (TILE,))
+    ct.store(Out, (ct.bid(0),), ta - tb)
+
+
+def subtract(a, b):
+    out = torch.empty_like(a)
+    if out.numel() == 0:
+        return out
+    TILE = 1024
+    grid = (ct.cdiv(a.numel(), TILE),)
+    stream = torch.cuda.current_stream(a.device)
+"""
+
+
+class LaunchArity(Rule):
+    """Launch with more or fewer arguments than the kernel has parameters."""
+
+    code = "TW305"
+    severity = Severity.ERROR
+    why = (
+        "A launch binds its tuple to the kernel's parameters by position and knows no defaults: any other number of "
+        "arguments is a TypeError at the first launch."
+    )
+    advice = "Pass one argument for each parameter, in their order; defaults of a kernel do not count."
+    VALID = (_KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, TILE))\n    return out\n",)
+    INVALID = (
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out))\n    return out\n",
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, a.numel(), TILE))\n    return out\n",
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, [a, b, out, TILE])\n    return out\n",
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a))\n    return out\n",
+    )
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for launch in module.launches:
+            written = _written(launch)
+            if isinstance(written, ast.List):
+                text = module.source(written)
+                fix = Fix("Make it a tuple", (module.replacement(written, f"({text[1:-1].strip()})"),))
+                message = "the arguments are a list; they must be a tuple"
+                yield self.finding(module, written, message, fix=fix if len(written.elts) > 1 else None)
+                continue
+            for kernel in kernels(module, launch):
+                wrong = _arity(module, launch, kernel)
+                if wrong:
+                    yield self.finding(module, written or launch.node, wrong)
+
+
+def _written(launch: Launch) -> ast.expr | None:
+    if launch.search:
+        return None
+    if len(launch.node.args) > 3:
+        return launch.node.args[3]
+    return next((each.value for each in launch.node.keywords if each.arg == "kernel_args"), None)
+
+
+def _arity(module: Module, launch: Launch, kernel: Kernel) -> str | None:
+    expected = len(kernel.parameters)
+    written = _written(launch)
+    if launch.arguments is None:
+        # `(a)` is `a`
+        if written is None or resolved(module, written) is not written or not _in_parentheses(module, written):
+            return None
+        return f"({module.source(written)}) is no tuple; {kernel.name} has {expected} parameters"
+    if len(launch.arguments) == expected:
+        return None
+    names = ", ".join(each.name for each in kernel.parameters)
+    return f"{len(launch.arguments)} arguments for {kernel.name}, which has {expected} parameters ({names})"
+
+
+def _in_parentheses(module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Name):
+        return False
+    span = module.span(node)
+    return module.lines[span.line - 1][: span.column - 1].rstrip().endswith("(")
+
+
+class SwappedArguments(Rule):
+    """Arguments of a launch in another order than the kernel's parameters."""
+
+    code = "TW306"
+    severity = Severity.ERROR
+    why = (
+        "Launches bind by position. Two tensors of one shape, or two sizes, in the wrong order raise no error: the "
+        "kernel computes something else."
+    )
+    advice = "Pass the arguments in the order of the kernel's parameters."
+    proof = Proof.NUMBERS
+    VALID = (
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, TILE))\n    return out\n",
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, a, out, TILE))\n    return out\n",
+    )
+    INVALID = (_KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (b, a, out, TILE))\n    return out\n",)
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for launch in module.launches:
+            for kernel in kernels(module, launch):
+                yield from self._swaps(module, launch, kernel)
+
+    def _swaps(self, module: Module, launch: Launch, kernel: Kernel) -> Iterator[Finding]:
+        if launch.arguments is None or len(launch.arguments) != len(kernel.parameters):
+            return
+        parameters = [_plain(each.name) for each in kernel.parameters]
+        arguments = [_plain(_name(each)) for each in launch.arguments]
+        for index, argument in enumerate(arguments):
+            if not argument or parameters.count(argument) != 1 or arguments.count(argument) != 1:
+                continue
+            other = parameters.index(argument)
+            # Only where both are somebody else's name: a part of a name that fits by chance says nothing
+            if other > index and arguments[other] == parameters[index]:
+                first, second = launch.arguments[index], launch.arguments[other]
+                fix = Fix(
+                    f"Swap {module.source(first)} and {module.source(second)}",
+                    (
+                        module.replacement(first, module.source(second)),
+                        module.replacement(second, module.source(first)),
+                    ),
+                )
+                yield self.finding(
+                    module,
+                    first,
+                    f"{module.source(first)} is passed for {kernel.parameters[index].name} and {module.source(second)} "
+                    f"for {kernel.parameters[other].name} of {kernel.name}",
+                    fix=fix,
+                )
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr if node.value.id in ("cfg", "config", "best_cfg", "self") else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+class AliasedArguments(Rule):
+    """One tensor for two parameters of a kernel, one of which it stores to."""
+
+    code = "TW307"
+    severity = Severity.WARNING
+    why = (
+        "The compiler assumes that arrays do not overlap, so it may read one after it wrote the other. In place is "
+        "fine through one parameter that is both loaded and stored."
+    )
+    advice = "Store to a new tensor, or let the kernel load and store the same parameter."
+    proof = Proof.STYLE  # an interpreter computes in order, and only some GPUs do not
+    VALID = (
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, TILE))\n    return out\n",
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, a, out, TILE))\n    return out\n",
+    )
+    INVALID = (_KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, a, TILE))\n    return a\n",)
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        for launch in module.launches:
+            for kernel in kernels(module, launch):
+                yield from self._aliases(module, launch, kernel)
+
+    def _aliases(self, module: Module, launch: Launch, kernel: Kernel) -> Iterator[Finding]:
+        arguments = launch.bound(kernel)
+        loaded, stored = _touched(kernel)
+        for written in stored:
+            target = arguments.get(written)
+            if not isinstance(target, ast.Name):
+                continue
+            for name, value in arguments.items():
+                same = isinstance(value, ast.Name) and value.id == target.id
+                if same and name != written and (name in loaded or name in stored):
+                    yield self.finding(
+                        module,
+                        target,
+                        f"{target.id} is passed for {name} and for {written} of {kernel.name}, which stores to it",
+                    )
+                    break
+
+
+def _touched(kernel: Kernel) -> tuple[set[str], set[str]]:
+    """Names of the parameters that a kernel loads, and of those that it stores to, whatever its constants are."""
+    loaded: set[str] = set()
+    stored: set[str] = set()
+    names = {each.name for each in kernel.parameters}
+    for node in _unconditional(kernel.node):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name) and node.args[0].id in names:
+            function = kernel.module.names.tile(node.func)
+            if function in ("load", "gather"):
+                loaded.add(node.args[0].id)
+            elif function in ("store", "scatter"):
+                stored.add(node.args[0].id)
+    return loaded, stored
+
+
+def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.If | ast.IfExp):
+            yield from _unconditional(child)

@@ -1,0 +1,121 @@
+"""What is known about an expression of a host function: integers it may be, its name, and whether it is a dimension."""
+
+import ast
+import operator
+from collections.abc import Callable
+from itertools import product
+
+from tilewright.rules.hosts.definitions import definitions
+from tilewright.rules.source import Module
+
+_MOST = 64  # values of one expression that are followed
+_DEPTH = 12
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+
+
+def integers(module: Module, node: ast.expr, depth: int = _DEPTH) -> frozenset[int] | None:
+    """All integers that an expression can be, or None where that is not known."""
+    if depth == 0:
+        return None
+    match node:
+        case ast.Constant(value=int(value)):
+            return frozenset([value])
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            values = integers(module, operand, depth - 1)
+            return None if values is None else frozenset(-each for each in values)
+        case ast.IfExp():
+            return _union(module, [node.body, node.orelse], depth)
+        case ast.Name():
+            bindings = definitions(module).reaching(node)
+            if not bindings or any(each.value is None or each.position is not None for each in bindings):
+                return None
+            return _union(module, [each.value for each in bindings if each.value is not None], depth)
+        case ast.BinOp():
+            return _combined(module, node, depth)
+    return None
+
+
+def _union(module: Module, nodes: list[ast.expr], depth: int) -> frozenset[int] | None:
+    found: set[int] = set()
+    for node in nodes:
+        values = integers(module, node, depth - 1)
+        if values is None:
+            return None
+        found |= values
+    return frozenset(found) if len(found) <= _MOST else None
+
+
+def _combined(module: Module, node: ast.BinOp, depth: int) -> frozenset[int] | None:
+    function = _OPERATORS.get(type(node.op))
+    left, right = integers(module, node.left, depth - 1), integers(module, node.right, depth - 1)
+    if function is None or left is None or right is None or len(left) * len(right) > _MOST:
+        return None
+    try:
+        return frozenset(function(a, b) for a, b in product(left, right))
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def resolved(module: Module, node: ast.expr) -> ast.expr:
+    """The expression that a name stands for, through plain assignments, as far as only one is possible."""
+    for _ in range(_DEPTH):
+        if not isinstance(node, ast.Name):
+            break
+        bindings = definitions(module).reaching(node)
+        if len(bindings) != 1 or bindings[0].value is None or bindings[0].position is not None:
+            break
+        node = bindings[0].value
+    return node
+
+
+def symbol(module: Module, node: ast.expr) -> str:
+    """A text that is equal for two expressions only if they are written the same, through plain aliases."""
+    known = resolved(module, node)
+    return ast.unparse(known if isinstance(known, ast.Name | ast.Attribute | ast.Constant) else node)
+
+
+def is_dimension(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """Whether an expression is computed from the shape of a tensor alone, and may be anything from 0 on."""
+    if depth == 0:
+        return False
+    match node:
+        case ast.Name():
+            bindings = definitions(module).reaching(node)
+            return bool(bindings) and all(
+                each.value is not None and is_dimension(module, each.value, depth - 1) for each in bindings
+            )
+        case ast.Attribute(attr="shape"):
+            return True
+        case ast.Subscript(value=value) | ast.Starred(value=value):
+            return is_dimension(module, value, depth - 1)
+        case ast.Call(func=ast.Attribute(attr="numel" | "size")):
+            return True
+        case ast.Call(func=ast.Name(id="int" | "list" | "tuple"), args=[argument]):
+            return is_dimension(module, argument, depth - 1)
+        case ast.Call(func=ast.Attribute(attr="prod"), args=[argument]):
+            return is_dimension(module, argument, depth - 1)
+        case ast.BinOp(op=ast.Mult() | ast.FloorDiv(), left=left, right=right):
+            return is_dimension(module, left, depth - 1) or (
+                isinstance(node.op, ast.Mult) and is_dimension(module, right, depth - 1)
+            )
+    return False
+
+
+def alternatives(module: Module, node: ast.expr, depth: int = _DEPTH) -> list[ast.expr]:
+    """Expressions that a name may stand for where it is used, both sides of conditional expressions included."""
+    if depth and isinstance(node, ast.IfExp):
+        return [*alternatives(module, node.body, depth - 1), *alternatives(module, node.orelse, depth - 1)]
+    if depth and isinstance(node, ast.Name):
+        bindings = definitions(module).reaching(node)
+        if bindings and all(each.value is not None and each.position is None for each in bindings):
+            values = [each.value for each in bindings if each.value is not None]
+            return [found for value in values for found in alternatives(module, value, depth - 1)]
+    return [node]
