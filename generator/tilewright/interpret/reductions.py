@@ -1,7 +1,6 @@
 """Reductions and scans with any associative function, in the dtype of the tiles, as a tree.
 
-The order in which elements meet is one of those that a GPU may take: neighbours in the tree stay in the order of the
-tile, first argument first.
+Neighbours meet, the earlier as the first argument: a GPU may take another tree, and round otherwise.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewright.interpret.shapes import same_blocks
+
 Body = Callable[..., Sequence[Any]]
 
 
@@ -23,10 +24,10 @@ def reduce(body: Body, tiles: Sequence[Tensor], axis: int) -> tuple[Tensor, ...]
     shape, and returns as many results as there are tiles. Results lack the axis.
     """
     axis += 1
-    while (size := tiles[0].shape[axis]) > 1:
-        half = size // 2
-        pairs = [part for tile in tiles for part in (tile.narrow(axis, 0, half), tile.narrow(axis, half, half))]
-        tiles = _call(body, pairs)
+    before = (slice(None),) * axis
+    earlier, later = (*before, slice(0, None, 2)), (*before, slice(1, None, 2))
+    while tiles[0].shape[axis] > 1:
+        tiles = _call(body, [part for tile in tiles for part in (tile[earlier], tile[later])])
     return tuple(tile.squeeze(axis) for tile in tiles)
 
 
@@ -44,8 +45,8 @@ def scan(body: Body, tiles: Sequence[Tensor], axis: int, reverse: bool) -> tuple
         rest = size - span
         pairs = [part for tile in tiles for part in (tile.narrow(axis, 0, rest), tile.narrow(axis, span, rest))]
         tiles = [
-            torch.cat((tile.narrow(axis, 0, span).expand(len(later), *[-1] * (tile.dim() - 1)), later), axis)
-            for tile, later in zip(tiles, _call(body, pairs), strict=True)
+            torch.cat(same_blocks(tile.narrow(axis, 0, span), spanned), axis)
+            for tile, spanned in zip(tiles, _call(body, pairs), strict=True)
         ]
         span *= 2
     return tuple(tile.flip(axis) if reverse else tile for tile in tiles)
