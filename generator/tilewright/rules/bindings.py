@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 
 def bindings(scope: ast.AST) -> dict[str, list[ast.expr | None]]:
-    """Values bound to each name of a module or function, in order; None for a parameter, a loop variable, part of an
-    unpacked value, an import, or a function.
+    """Values bound to each name of a module or function, in order; None for a parameter, a loop variable, an import.
+
+    Part of an unpacked value is written as a subscript: `m, n = x.shape` binds m to `x.shape[0]`.
     """
     found: dict[str, list[ast.expr | None]] = {}
     if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -14,12 +15,13 @@ def bindings(scope: ast.AST) -> dict[str, list[ast.expr | None]]:
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         found = {each.arg: [None] for each in every if each is not None}
     body = [] if isinstance(scope, ast.Lambda) else scope.body  # type: ignore[attr-defined]
-    for name, value in (each for statement in body for each in _bound(statement)):
+    for name, value in (each for statement in body for each in bound(statement)):
         found.setdefault(name, []).append(value)
     return found
 
 
-def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+def bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    """What one statement, with those inside it, binds."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name, None
@@ -44,7 +46,7 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
         case ast.ExceptHandler(name=str() as name):
             yield name, None
     for child in ast.iter_child_nodes(node):
-        yield from _bound(child)
+        yield from bound(child)
 
 
 def _target(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | None]]:
@@ -56,6 +58,12 @@ def _target(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr |
         ) and not any(isinstance(each, ast.Starred) for each in (*targets, *values)):
             for each, part in zip(targets, values, strict=True):
                 yield from _target(each, part)
+        case ((ast.Tuple(elts=targets) | ast.List(elts=targets)), _) if not any(
+            isinstance(each, ast.Starred) for each in targets
+        ):
+            for index, each in enumerate(targets):
+                part = ast.Subscript(value=value, slice=ast.Constant(index), ctx=ast.Load())
+                yield from _target(each, ast.copy_location(part, each))
         case _:
             yield from (
                 (each.id, None)

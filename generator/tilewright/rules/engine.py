@@ -65,8 +65,7 @@ def check_sources(
     rules = all_rules() if rules is None else rules
     parsed = [_parse(path, text) for path, text in sources.items()]
     modules = [each for each in parsed if isinstance(each, Module)]
-    around = [_parse(path, text) for path, text in (context or {}).items()]
-    project = Project(modules, [each for each in around if isinstance(each, Module)])
+    project = Project(modules, context)
     by_path: dict[Path, list[Finding]] = {}
     for rule in rules:
         for finding in rule.check_project(project):

@@ -1,18 +1,17 @@
 """Launches of kernels: which kernel, over which grid, with which arguments for which parameters."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.rules.kernels import Kernel
+from tilewright.rules.reaching import DEPTH
+from tilewright.rules.reaching import values_of
 
 if TYPE_CHECKING:
     from tilewright.rules.source import Module
 
-_REPLACE_HINTS = ("replace_hints", "cached_replace_hints")
 _SEARCH = ("configs", "stream", "grid_fn", "kernel", "args_fn", "hints_fn")
-_DEPTH = 6  # names followed from one launch: an alias of an alias of an alias is rare
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,37 +49,6 @@ def find_launches(module: "Module") -> tuple[Launch, ...]:
     return tuple(sorted(found, key=lambda launch: (launch.node.lineno, launch.node.col_offset)))
 
 
-def values_of(module: "Module", node: ast.expr, at: ast.AST) -> Iterator[ast.expr]:
-    """What an expression may be: itself, or for a name all that is assigned to it in the function around `at`.
-
-    Both branches of a conditional expression count. A name whose value is not assigned directly (a parameter, a loop
-    variable, part of a tuple) is given as it is.
-    """
-    yield from _values(module, node, at, _DEPTH)
-
-
-def _values(module: "Module", node: ast.expr, at: ast.AST, depth: int) -> Iterator[ast.expr]:
-    if isinstance(node, ast.IfExp):
-        yield from _values(module, node.body, at, depth)
-        yield from _values(module, node.orelse, at, depth)
-        return
-    assigned = _assigned(module, node.id, at) if isinstance(node, ast.Name) and depth else []
-    if not assigned:
-        yield node
-    for value in assigned:
-        yield from _values(module, value, at, depth - 1)
-
-
-def _assigned(module: "Module", name: str, at: ast.AST) -> list[ast.expr]:
-    """Values assigned to a name in the nearest function that binds it, or at module level; none if one is not plain."""
-    for scope in [*(each for each in module.ancestors(at) if isinstance(each, ast.FunctionDef)), module.tree]:
-        bindings = module.bindings(scope).get(name)
-        if bindings is not None:
-            values = [value for value in bindings if value is not None]
-            return values if len(values) == len(bindings) else []
-    return []
-
-
 def _launch(
     module: "Module",
     node: ast.Call,
@@ -91,14 +59,18 @@ def _launch(
     search: bool = False,
 ) -> Launch:
     kernel = given["kernel"]
+    kernels = _kernels(module, kernel, node) if kernel is not None else ()
+    elements = _elements(module, arguments, node) if arguments is not None else None
+    # Where it may be one of several, as from one cache for all, it is one that takes so many arguments.
+    fitting = tuple(each for each in kernels if elements is not None and len(each.parameters) == len(elements))
     return Launch(
         node=node,
         function=module.function_of(node),
         stream=given["stream"],
         grid=grid,
         kernel=kernel,
-        kernels=_kernels(module, kernel, node) if kernel is not None else (),
-        arguments=_elements(module, arguments, node) if arguments is not None else None,
+        kernels=fitting or kernels,
+        arguments=elements,
         search=search,
     )
 
@@ -111,40 +83,75 @@ def _given(call: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr | None]
 
 
 def _returned(module: "Module", function: ast.expr | None, at: ast.AST) -> ast.expr | None:
-    """What a lambda, or a nested function of one return, gives back."""
+    """What a lambda, or a function of one return, gives back."""
     if isinstance(function, ast.Name):
-        name = function.id
-        for each in (*module.nodes(ast.FunctionDef), *module.nodes(ast.Assign)):
-            if isinstance(each, ast.FunctionDef):
-                returns = [node for node in ast.walk(each) if isinstance(node, ast.Return)]
-                if each.name == name and module.function_of(each) is module.function_of(at) and len(returns) == 1:
-                    return returns[0].value
+        definition = module.function_named(function.id, at)
+        if definition is not None:
+            returns = [node for node in ast.walk(definition) if isinstance(node, ast.Return)]
+            return returns[0].value if len(returns) == 1 else None
         values = list(values_of(module, function, at))
         function = values[0] if len(values) == 1 else None
     return function.body if isinstance(function, ast.Lambda) else None
 
 
-def _kernels(module: "Module", node: ast.expr, at: ast.AST) -> tuple[Kernel, ...]:
-    by_name = {kernel.name: kernel for kernel in module.kernels}
+def _kernels(module: "Module", node: ast.expr, at: ast.AST, depth: int = DEPTH) -> tuple[Kernel, ...]:
     found: list[Kernel] = []
-    for value in values_of(module, node, at):
-        while isinstance(value, ast.Call):
-            value = _unhinted(value) or value.func
-            if not isinstance(value, ast.Call | ast.Name):
-                break
-        if not isinstance(value, ast.Name) or value.id not in by_name:
+    for value in values_of(module, node, at) if depth else ():
+        candidates = tuple(
+            kernel for part, place in _sources(module, value, at) for kernel in _kernels(module, part, place, depth - 1)
+        )
+        if isinstance(value, ast.Name):
+            candidates = tuple(kernel for kernel in module.kernels if kernel.name == value.id)
+        if not candidates:
             return ()
-        if by_name[value.id] not in found:
-            found.append(by_name[value.id])
-    return tuple(found)
+        found += candidates
+    return tuple(dict.fromkeys(found))
 
 
-def _unhinted(call: ast.Call) -> ast.expr | None:
-    """The kernel in `kernel.replace_hints(...)` and `cached_replace_hints(kernel, ...)`."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _REPLACE_HINTS:
-        return call.args[0] if call.func.attr == "cached_replace_hints" and call.args else call.func.value
-    if isinstance(call.func, ast.Name) and call.func.id in _REPLACE_HINTS and call.args:
-        return call.args[0]
+def _sources(module: "Module", value: ast.expr, at: ast.AST) -> list[tuple[ast.expr, ast.AST]]:
+    """Where a kernel that is no name comes from: expressions, each with the place to which its names belong."""
+    match value:
+        case ast.Call(func=ast.Name(id=name)) if name in module.functions:
+            returns = (node for node in ast.walk(module.functions[name]) if isinstance(node, ast.Return))
+            return [(node.value, node) for node in returns if node.value is not None]
+        case ast.Call():
+            unhinted = _unhinted(module, value)
+            return [(unhinted, at)] if unhinted is not None else []
+        case ast.Subscript(value=ast.Subscript(value=ast.Name(id=cache)), slice=ast.Constant(value=int(position))):
+            put = _put_in(module, cache)
+            return [(part.elts[position], place) for part, place in put if _has(part, position)]  # type: ignore[attr-defined]
+        case ast.Subscript(value=ast.Name(id=cache)):
+            return _put_in(module, cache)
+    return []
+
+
+def _has(value: ast.expr, position: int) -> bool:
+    return isinstance(value, ast.Tuple) and position < len(value.elts)
+
+
+def _put_in(module: "Module", cache: str) -> list[tuple[ast.expr, ast.AST]]:
+    """All that is put in a cache, as by `CACHE[key] = (config, kernel)`."""
+    found: list[tuple[ast.expr, ast.AST]] = []
+    for node in module.nodes(ast.Assign):
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=bound))], value=value) if bound == cache:
+                found.append((value, node))
+    return found
+
+
+def _unhinted(module: "Module", call: ast.Call) -> ast.expr | None:
+    """The kernel in `kernel.replace_hints(...)`, `cached_replace_hints(kernel, ...)`, `ct.kernel(kernel._pyfunc)`."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=kernel, attr="replace_hints")):
+            return kernel
+        case ast.Call(
+            func=ast.Name(id="cached_replace_hints") | ast.Attribute(attr="cached_replace_hints"), args=[kernel, *_]
+        ):
+            return kernel
+        case ast.Call(args=[ast.Attribute(value=kernel, attr="_pyfunc"), *_]) if (
+            module.names.tile(call.func) == "kernel"
+        ):
+            return kernel
     return None
 
 

@@ -1,45 +1,56 @@
 """All files that are checked together, and those of their packages that rules about registration need besides."""
 
 import ast
+import re
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
+from tilewright.rules.declarations import Declaration
 from tilewright.rules.source import Module
+
+_DECLARES = re.compile(r"\b(?:dispatch|register_impl)\s*\(\s*(?:name\s*=\s*)?[\"']([^\"']*)[\"']")
 
 
 class Project:
-    """Modules by path and by the name under which Python imports them."""
+    """Modules by path and by the name under which Python imports them; those around are parsed when asked for."""
 
-    def __init__(self, checked: Sequence[Module], context: Sequence[Module] = ()) -> None:
-        """`checked` are reported on; `context` are read only to judge them."""
+    def __init__(self, checked: Sequence[Module], context: Mapping[Path, str] | None = None) -> None:
+        """`checked` are reported on; `context`, texts by path, is read only to judge them."""
         self.checked = tuple(checked)
-        self.modules = (*checked, *context)
+        self._texts = {module.path: module.text for module in checked} | dict(context or {})
+        self._modules: dict[Path, Module | None] = {module.path: module for module in checked}
 
     @cached_property
-    def by_name(self) -> dict[str, Module]:
-        """Modules by dotted name ("my_ops.gelu.cutile"); a package is its `__init__`."""
-        return {self.name(module): module for module in self.modules}
+    def paths(self) -> dict[str, Path]:
+        """Files by dotted name ("my_ops.gelu.cutile"); a package is its `__init__`."""
+        return {self._name(path): path for path in self._texts}
+
+    def module(self, name: str) -> Module | None:
+        """The module of a dotted name, or None if it is not here or does not parse."""
+        path = self.paths.get(name)
+        return self._parse(path) if path else None
 
     def name(self, module: Module) -> str:
         """The dotted name: folders count as long as they are packages."""
-        parts = [] if module.path.name == "__init__.py" else [module.path.stem]
-        folder = module.path.parent
-        while folder in self._packages:
-            parts.append(folder.name)
-            folder = folder.parent
-        return ".".join(reversed(parts))
+        return self._name(module.path)
 
     def is_checked(self, module: Module) -> bool:
         """Whether findings in this module are wanted."""
         return module in self._checked
 
-    def find(self, module: Module, meaning: str) -> tuple[Module, str] | None:
-        """The module that defines what `names.resolve` gave in `module`, and the name there; None if not here."""
-        origin, _, name = self.absolute(module, meaning).rpartition(".")
-        found = self.by_name.get(origin)
-        return (found, name) if found else None
+    @cached_property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """Those of the checked files, and those elsewhere that have the same keys."""
+        found = [each for module in self.checked for each in module.declarations]
+        keys = {each.key for each in found}
+        for path, text in self._texts.items():
+            if path not in self._checked_paths and keys.intersection(_DECLARES.findall(text)):
+                module = self._parse(path)
+                found += [each for each in module.declarations if each.key in keys] if module else []
+        return tuple(found)
 
     def absolute(self, module: Module, meaning: str) -> str:
         """A dotted name without leading dots: ".utils.f" in my_ops.gelu.cutile is "my_ops.gelu.utils.f"."""
@@ -48,42 +59,74 @@ class Project:
             return meaning
         parts = self.name(module).split(".")
         kept = parts[: len(parts) - level + (module.path.name == "__init__.py")]
-        return ".".join([*kept, meaning.lstrip(".")])
+        return ".".join(filter(None, [*kept, meaning.lstrip(".")]))
 
-    def loaded_with(self, name: str) -> set[str]:
-        """Modules that Python loads once `name` is imported; every branch of an `if` or `try` counts."""
+    def loads(self, start: str, target: str) -> bool:
+        """Whether importing the module `start` imports `target`; every branch of an `if` or `try` counts."""
+        # Nearly always the way leads through modules that name a part of the target; only a miss needs them all.
+        parts = re.compile(rf"\b(?:{'|'.join(target.split('.')[1:] or [target])})\b|iter_modules")
+        return target in self._loaded(start, parts) or target in self._loaded(start, None)
+
+    def imports(self, module: Module) -> Iterator[tuple[ast.stmt, str]]:
+        """What importing a module may import: the statement and a dotted name, of a module or of something in one."""
+        for node in module.nodes(ast.Import):
+            if module.function_of(node) is None:
+                yield from ((node, alias.name) for alias in node.names)
+        for each in module.nodes(ast.ImportFrom):
+            if module.function_of(each) is None:
+                base = self.absolute(module, "." * each.level + (each.module or ""))
+                yield each, base
+                yield from ((each, f"{base}.{alias.name}") for alias in each.names)
+
+    def _loaded(self, start: str, mentions: re.Pattern[str] | None) -> set[str]:
         loaded: set[str] = set()
-        waiting = [name]
+        waiting = [start]
         while waiting:
             name = waiting.pop()
-            if name in loaded or name not in self.by_name:
+            if name in loaded or name not in self.paths:
                 continue
             loaded.add(name)
             parts = name.split(".")
             waiting += [".".join(parts[:count]) for count in range(1, len(parts))]
-            waiting += self._imported(self.by_name[name])
+            if mentions is None or mentions.search(self._texts[self.paths[name]]):
+                module = self.module(name)
+                waiting += self._imported(module) if module else []
         return loaded
 
     def _imported(self, module: Module) -> Iterator[str]:
-        for node in module.nodes(ast.Import):
-            if module.function_of(node) is None:
-                yield from (alias.name for alias in node.names)
-        for each in module.nodes(ast.ImportFrom):
-            if module.function_of(each) is None:
-                base = self.absolute(module, "." * each.level + (each.module or "")).rstrip(".")
-                yield base
-                yield from (f"{base}.{alias.name}" for alias in each.names)  # each may be a module
+        yield from (name for _, name in self.imports(module))
         if any(module.names.resolve(call.func) == "pkgutil.iter_modules" for call in module.nodes(ast.Call)):
             name = self.name(module)
-            yield from (each for each in self.by_name if each.rpartition(".")[0] == name and self._is_package(each))
+            yield from (each for each, path in self.paths.items() if _found_in(name, each, path))
 
-    def _is_package(self, name: str) -> bool:
-        return self.by_name[name].path.name == "__init__.py"
+    def _name(self, path: Path) -> str:
+        parts = [] if path.name == "__init__.py" else [path.stem]
+        folder = path.parent
+        while folder in self._packages:
+            parts.append(folder.name)
+            folder = folder.parent
+        return ".".join(reversed(parts))
+
+    def _parse(self, path: Path) -> Module | None:
+        if path not in self._modules:
+            try:
+                self._modules[path] = Module(path, self._texts[path])
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                self._modules[path] = None
+        return self._modules[path]
 
     @cached_property
     def _checked(self) -> set[Module]:
         return set(self.checked)
 
     @cached_property
+    def _checked_paths(self) -> set[Path]:
+        return {module.path for module in self.checked}
+
+    @cached_property
     def _packages(self) -> set[Path]:
-        return {module.path.parent for module in self.modules if module.path.name == "__init__.py"}
+        return {path.parent for path in self._texts if path.name == "__init__.py"}
+
+
+def _found_in(package: str, name: str, path: Path) -> bool:
+    return path.name == "__init__.py" and name.rpartition(".")[0] == package

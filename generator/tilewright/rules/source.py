@@ -10,6 +10,8 @@ from typing import TypeVar
 from tilewright.rules.bindings import bindings
 from tilewright.rules.comments import Comment
 from tilewright.rules.comments import comments
+from tilewright.rules.declarations import Declaration
+from tilewright.rules.declarations import find_declarations
 from tilewright.rules.finding import Edit
 from tilewright.rules.kernels import Kernel
 from tilewright.rules.kernels import find_kernels
@@ -66,6 +68,11 @@ class Module:
         return find_launches(self)
 
     @cached_property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """Stubs and implementations that importing the module declares, in order."""
+        return find_declarations(self)
+
+    @cached_property
     def functions(self) -> dict[str, Function]:
         """Functions at module level (also below `if` and `try`), by name; of equal names the last."""
         return {node.name: node for node in self.nodes(ast.FunctionDef) if self.function_of(node) is None}
@@ -102,6 +109,12 @@ class Module:
         if isinstance(node, ast.stmt):
             return node
         return next((each for each in self.ancestors(node) if isinstance(each, ast.stmt)), None)
+
+    def function_named(self, name: str, at: ast.AST) -> Function | None:
+        """The function of a name in the innermost function around `at` that defines one, or at module level."""
+        around = [each for each in self.ancestors(at) if isinstance(each, Function)]
+        nested = [each for each in self._nested.get(name, []) if self.function_of(each) in around]
+        return min(nested, key=lambda each: around.index(self.function_of(each)), default=self.functions.get(name))  # type: ignore[arg-type]
 
     def bindings(self, scope: ast.AST) -> dict[str, list[ast.expr | None]]:
         """What a function, or the module, binds each of its names to; None for what is no plain assignment."""
@@ -153,6 +166,14 @@ class Module:
         """`ast` counts columns in UTF-8 bytes."""
         text = self.lines[line - 1]
         return (offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))) + 1
+
+    @cached_property
+    def _nested(self) -> dict[str, list[ast.FunctionDef]]:
+        found: dict[str, list[ast.FunctionDef]] = {}
+        for node in self.nodes(ast.FunctionDef):
+            if self.function_of(node) is not None:
+                found.setdefault(node.name, []).append(node)
+        return found
 
     @cached_property
     def _bindings(self) -> dict[ast.AST, dict[str, list[ast.expr | None]]]:
