@@ -7,6 +7,8 @@ from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.launched import kernels
+from tilewright.rules.hosts.touched import loaded
+from tilewright.rules.hosts.touched import stored
 from tilewright.rules.hosts.values import resolved
 from tilewright.rules.kernels import Kernel
 from tilewright.rules.launches import Launch
@@ -184,39 +186,17 @@ class AliasedArguments(Rule):
 
     def _aliases(self, module: Module, launch: Launch, kernel: Kernel) -> Iterator[Finding]:
         arguments = launch.bound(kernel)
-        loaded, stored = _touched(kernel)
-        for written in stored:
+        read, written_to = loaded(kernel, always=True), stored(kernel, always=True)
+        for written in written_to:
             target = arguments.get(written)
             if not isinstance(target, ast.Name):
                 continue
             for name, value in arguments.items():
                 same = isinstance(value, ast.Name) and value.id == target.id
-                if same and name != written and (name in loaded or name in stored):
+                if same and name != written and (name in read or name in written_to):
                     yield self.finding(
                         module,
                         target,
                         f"{target.id} is passed for {name} and for {written} of {kernel.name}, which stores to it",
                     )
                     break
-
-
-def _touched(kernel: Kernel) -> tuple[set[str], set[str]]:
-    """Names of the parameters that a kernel loads, and of those that it stores to, whatever its constants are."""
-    loaded: set[str] = set()
-    stored: set[str] = set()
-    names = {each.name for each in kernel.parameters}
-    for node in _unconditional(kernel.node):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name) and node.args[0].id in names:
-            function = kernel.module.names.tile(node.func)
-            if function in ("load", "gather"):
-                loaded.add(node.args[0].id)
-            elif function in ("store", "scatter"):
-                stored.add(node.args[0].id)
-    return loaded, stored
-
-
-def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.If | ast.IfExp):
-            yield from _unconditional(child)

@@ -159,7 +159,7 @@ class GridRoundsDown(Rule):
                 yield self.finding(
                     module,
                     found.node,
-                    f"axis {axis} of the grid is {module.source(found.node)}, rounded down: the last partial block is "
+                    f"axis {axis} of the grid is {ast.unparse(found.node)}, rounded down: the last partial block is "
                     "left out",
                     fix=self._fix(module, found),
                 )
@@ -261,7 +261,7 @@ class GridAxisLimit(Rule):
                 yield self.finding(
                     module,
                     extent,
-                    f"axis {axis} of the grid is {module.source(extent)}, a size that may exceed 65535",
+                    f"axis {axis} of the grid is {ast.unparse(extent)}, a size that may exceed 65535",
                     severity=Severity.INFO if few else None,
                 )
 

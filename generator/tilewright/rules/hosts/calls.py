@@ -1,0 +1,90 @@
+"""Which functions of a module call which, so that a check in a caller counts for what it calls."""
+
+import ast
+import functools
+from collections.abc import Iterator
+
+from tilewright.rules.source import Function
+from tilewright.rules.source import Module
+
+
+class Calls:
+    """Calls between the functions and methods of one module, by name."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._by_name: dict[str, list[Function]] = {}
+        for node in (*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)):
+            self._by_name.setdefault(node.name, []).append(node)
+        self._sites: dict[Function, list[ast.Call]] = {}
+        for call in module.nodes(ast.Call):
+            for function in self._called(call):
+                self._sites.setdefault(function, []).append(call)
+
+    def sites(self, function: Function) -> list[ast.Call]:
+        """Calls of a function; those of `apply` count for `forward` of an autograd function."""
+        return self._sites.get(function, [])
+
+    def callers(self, function: Function) -> list[Function]:
+        """The function, those around it, and all that call one of them, directly or through each other."""
+        found: list[Function] = []
+        pending = [function]
+        while pending:
+            each = pending.pop()
+            if each in found:
+                continue
+            found.append(each)
+            around = self._module.function_of(each)
+            pending += [around] if around is not None else []
+            pending += [outer for site in self.sites(each) if (outer := self._module.function_of(site)) is not None]
+        return found
+
+    def callees(self, function: Function) -> list[Function]:
+        """The function and all that it calls in this module, directly or through each other."""
+        found: list[Function] = []
+        pending = [function]
+        while pending:
+            each = pending.pop()
+            if each not in found:
+                found.append(each)
+                pending += [
+                    called
+                    for node in ast.walk(each)
+                    if isinstance(node, ast.Call)
+                    for called in self._called(node)
+                ]
+        return found
+
+    def passed(self, function: Function, parameter: str) -> Iterator[ast.expr]:
+        """What the calls of a function pass for one of its parameters, as far as that is plain."""
+        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+        for site in self.sites(function):
+            # `ctx` and `self` are passed by no one
+            bound = names[1:] if names[:1] in (["ctx"], ["self"], ["cls"]) else names
+            if any(isinstance(each, ast.Starred) for each in site.args):
+                continue
+            yield from (value for name, value in zip(bound, site.args, strict=False) if name == parameter)
+            yield from (each.value for each in site.keywords if each.arg == parameter)
+
+    def _called(self, call: ast.Call) -> list[Function]:
+        match call.func:
+            case ast.Name(id=name):
+                return [each for each in self._by_name.get(name, []) if not self._is_method(each)]
+            case ast.Attribute(value=ast.Name(id=owner), attr="apply"):
+                return [each for each in self._by_name.get("forward", []) if self._class(each) == owner]
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+                return [each for each in self._by_name.get(name, []) if self._is_method(each)]
+        return []
+
+    def _is_method(self, function: Function) -> bool:
+        return isinstance(self._module.parent(function), ast.ClassDef)
+
+    def _class(self, function: Function) -> str | None:
+        parent = self._module.parent(function)
+        return parent.name if isinstance(parent, ast.ClassDef) else None
+
+
+@functools.lru_cache(maxsize=8)
+def calls(module: Module) -> Calls:
+    """The calls of a module, found once."""
+    return Calls(module)

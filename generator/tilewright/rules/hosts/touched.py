@@ -1,0 +1,37 @@
+"""Parameters that a kernel reads and writes."""
+
+import ast
+from collections.abc import Iterator
+
+from tilewright.rules.kernels import Kernel
+
+_LOADS = ("load", "gather", "load_advanced_indexing")
+_STORES = ("store", "scatter", "store_advanced_indexing")
+
+
+def loaded(kernel: Kernel, *, always: bool = False) -> set[str]:
+    """Names of the parameters that a kernel loads from; with `always` whatever its constants are."""
+    return _touched(kernel, _LOADS, always=always)
+
+
+def stored(kernel: Kernel, *, always: bool = False) -> set[str]:
+    """Names of the parameters that a kernel stores to; with `always` whatever its constants are."""
+    return _touched(kernel, _STORES, always=always)
+
+
+def _touched(kernel: Kernel, functions: tuple[str, ...], *, always: bool) -> set[str]:
+    names = {each.name for each in kernel.parameters}
+    found = set()
+    for node in _unconditional(kernel.node) if always else ast.walk(kernel.node):
+        if isinstance(node, ast.Call) and kernel.module.names.tile(node.func) in functions:
+            array = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "array"), None)
+            if isinstance(array, ast.Name) and array.id in names:
+                found.add(array.id)
+    return found
+
+
+def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.If | ast.IfExp):
+            yield from _unconditional(child)
