@@ -25,9 +25,9 @@ _SAME_NAME = (
 _DTYPES = {torch.bool: ct.bool_} | {getattr(torch, name): getattr(ct, name) for name in _SAME_NAME}
 # From cuda-tile 1.6 on, the release that brought this annotation, a length of 1 is a constant.
 _ONE_IS_CONSTANT = "static_stride_dims" in ct.ArrayAnnotation.__dataclass_fields__
-_INT32 = range(-(2**31), 2**31)
-_INT64 = range(-(2**63), 2**63)
-_CONSTANT = range(-(2**63), 2**64)
+_INT32 = (-(2**31), 2**31 - 1)
+_INT64 = (-(2**63), 2**63 - 1)
+_CONSTANT = (-(2**63), 2**64 - 1)
 _MOST_DIMENSIONS = 5  # arrays of higher rank carry no assumptions: the tensor memory accelerator cannot take them
 _DIVISOR = 16  # bytes for addresses and strides, elements for lengths
 
@@ -68,19 +68,23 @@ def _constraint(value: Any, annotation: Any, aligned: bool) -> ParameterConstrai
 def _constant(value: Any) -> ConstantConstraint:
     if not isinstance(value, (int, float)):
         raise TypeError(f"a constant of a kernel is a bool, int or float, not {type(value).__name__}: {value!r}")
-    if isinstance(value, int) and value not in _CONSTANT:
+    if isinstance(value, int) and not _within(value, _CONSTANT):
         raise OverflowError(f"constant {value} does not fit 64 bits")
     return ConstantConstraint(value)
 
 
 def _integer(value: int, annotation: Any) -> ScalarConstraint:
     if annotation is None:
-        if value not in _INT32:
+        if not _within(value, _INT32):
             raise OverflowError(f"scalar {value} does not fit int32; annotate the parameter with ct.ScalarInt64")
         return ScalarConstraint(ct.int32)
-    if value not in (_INT64 if annotation.dtype == ct.int64 else _INT32):
+    if not _within(value, _INT64 if annotation.dtype == ct.int64 else _INT32):
         raise OverflowError(f"scalar {value} does not fit {annotation.dtype.name}")
     return ScalarConstraint(annotation.dtype)
+
+
+def _within(value: int, bounds: tuple[int, int]) -> bool:
+    return bounds[0] <= value <= bounds[1]
 
 
 def _list(arrays: list[Any], annotation: Any, aligned: bool) -> ListConstraint:
@@ -110,7 +114,7 @@ def _array(tensors: Sequence[torch.Tensor], annotation: Any, aligned: bool) -> A
     rank = len(shapes[0])
     index_dtype = ct.int32 if annotation is None else annotation.index_dtype
     for shape, stride in zip(shapes, strides, strict=True):
-        if index_dtype == ct.int32 and not all(n in _INT32 for n in (*shape, *stride)):
+        if index_dtype == ct.int32 and not all(_within(n, _INT32) for n in (*shape, *stride)):
             raise OverflowError(
                 f"shape {shape} or strides {stride} exceed int32; annotate the parameter with ct.IndexedWithInt64"
             )

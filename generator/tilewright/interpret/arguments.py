@@ -10,7 +10,8 @@ from tilewright.interpret.faults import LaunchError
 from tilewright.interpret.memory import Memory
 from tilewright.interpret.views import ArrayList
 
-_INT32 = range(-(2**31), 2**31)
+_INT32_LOWEST = -(2**31)
+_INT32_HIGHEST = 2**31 - 1
 
 
 def as_tensors(arguments: Sequence[Any]) -> tuple[Any, ...]:
@@ -81,7 +82,8 @@ def _flatten(value: Any, annotation: Any, name: str, flat: FlatArguments) -> Non
         flat.key.append(float)
         flat.values.append(torch.tensor([value], dtype=torch.float32))
     else:
-        flat.key.append(type(value) if isinstance(value, bool) or value in _INT32 else value)
+        wide = isinstance(value, int) and not _INT32_LOWEST <= value <= _INT32_HIGHEST
+        flat.key.append(value if wide else type(value))
         flat.values.append(value)
 
 

@@ -20,28 +20,27 @@ def truth(condition: Any) -> bool:
     return condition if isinstance(condition, bool) else bool(uniform(condition))
 
 
-def indices(start: Any, stop: Any, step: Any) -> Iterable[Any]:
-    """What the variable of a `for` loop takes on: ints where all blocks agree, else tensors of shape (blocks,).
+def indices(start: Any, stop: Any, step: Any, dtype: torch.dtype) -> Iterable[Any]:
+    """What the variable of a `for` loop takes on: ints where all blocks agree, else tensors of `dtype` (blocks,).
 
     Raises `Diverge` if the blocks do not all run the same number of iterations.
     """
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         _require_positive(step)
         return range(start, stop, step)
-    return _indices_by_block(*(_as_tensor(bound) for bound in (start, stop, step)))
+    return _indices_by_block(*(_as_tensor(bound) for bound in (start, stop, step)), dtype)
 
 
-def _indices_by_block(start: torch.Tensor, stop: torch.Tensor, step: torch.Tensor) -> Iterator[Any]:
+def _indices_by_block(start: torch.Tensor, stop: torch.Tensor, step: torch.Tensor, dtype: torch.dtype) -> Iterator[Any]:
     _require_positive(int(step.min()))
-    span = stop.to(torch.int64) - start
-    trips = uniform(torch.div(span + (step - 1), step, rounding_mode="floor").clamp(min=0))
+    trips = uniform(torch.div(stop - start + (step - 1), step, rounding_mode="floor").clamp(min=0))
     for trip in range(trips):
         index = start + trip * step
-        yield int(index) if len(index) == 1 else index
+        yield int(index) if len(index) == 1 else index.to(dtype)
 
 
 def _as_tensor(bound: Any) -> torch.Tensor:
-    return bound.reshape(-1) if isinstance(bound, torch.Tensor) else torch.tensor([bound])
+    return torch.as_tensor(bound, dtype=torch.int64).reshape(-1)
 
 
 def _require_positive(step: int) -> None:
@@ -72,8 +71,10 @@ def _number_of_blocks(op: Any) -> Step:
 def _assertion(op: Any) -> Step:
     message = op.message or "an assertion of the kernel does not hold"
 
-    def require(_: Run, condition: Any) -> None:
+    def require(run: Run, condition: Any) -> None:
         if not (condition if isinstance(condition, bool) else bool(condition.all())):
-            raise KernelAssertionError(message)
+            if run.checker is None:
+                raise KernelAssertionError(message)
+            run.checker.assertion(message)
 
     return Step(require, (op.cond,), needs_run=True)

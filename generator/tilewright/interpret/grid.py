@@ -34,7 +34,7 @@ class Work:
     arguments: Sequence[Any]
     memory: Memory
     settings: Settings
-    checker: Any = None
+    checker: Any = None  # of blocks that run one after another
     output: Callable[[str], object] = sys.stdout.write
 
 
@@ -48,11 +48,11 @@ class FailedBlock(Exception):
 
 
 def run_grid(work: Work, order: torch.Tensor | None = None) -> None:
-    """Run all blocks, in the order of their linear indices (x fastest) or in that of `order`.
+    """Run all blocks, in the order of their linear indices (x fastest), or those of `order` in this order.
 
     Raises `FailedBlock` for the first block that fails, in this order, with the writes of those before it done.
     """
-    total = math.prod(work.grid)
+    total = math.prod(work.grid) if order is None else len(order)
     batch = 1 if work.kernel.in_order else _blocks_at_once(work)
     for start in range(0, total, batch):
         stop = min(start + batch, total)
@@ -87,9 +87,7 @@ def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
         except Exception as err:
             raise FailedBlock(_index(int(blocks[0]), work.grid), err) from err
         return ()
-    journals = [work.memory] if work.checker is None else [work.memory, work.checker]
-    for journal in journals:
-        journal.begin()
+    work.memory.begin()
     try:
         work.kernel.function(run, *work.arguments)
     except Diverge as divergence:
@@ -99,19 +97,13 @@ def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
     except Exception:
         instead = [blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]]
     except BaseException:
-        _undo(journals)
+        work.memory.undo()
         raise
     else:
-        for journal in journals:
-            journal.commit()
+        work.memory.commit()
         return ()
-    _undo(journals)
+    work.memory.undo()
     return instead
-
-
-def _undo(journals: Sequence[Any]) -> None:
-    for journal in journals:
-        journal.undo()
 
 
 def _split(blocks: torch.Tensor, condition: torch.Tensor | None) -> Sequence[torch.Tensor]:

@@ -15,6 +15,7 @@ from cuda.tile._ir.ir import Var
 from cuda.tile._ir.type import TokenTy
 
 from tilewright.interpret import control
+from tilewright.interpret.dtypes import element
 from tilewright.interpret.faults import Location
 from tilewright.interpret.faults import UnsupportedOperation
 from tilewright.interpret.frontend import TypedKernel
@@ -47,11 +48,15 @@ class TranslatedKernel:
     source: str
     block_bytes: int  # memory that the tiles of one block need at most
     in_order: bool  # whether blocks must run one after another, since they print
+    typed: TypedKernel
 
 
-def translate(kernel: TypedKernel) -> TranslatedKernel:
-    """The Python function of a kernel; raises `UnsupportedOperation` for what is not known of its IR."""
-    writer = _Writer()
+def translate(kernel: TypedKernel, watch: Callable[[Any, Step], Step] | None = None) -> TranslatedKernel:
+    """The Python function of a kernel; raises `UnsupportedOperation` for what is not known of its IR.
+
+    `watch` takes each operation with its step, and returns what is run instead.
+    """
+    writer = _Writer(watch)
     source = writer.function(kernel.body)
     try:
         code = compile(source, f"<translated kernel {kernel.name}>", "exec")
@@ -64,6 +69,7 @@ def translate(kernel: TypedKernel) -> TranslatedKernel:
         source=source,
         block_bytes=peak_bytes(kernel.body),
         in_order=any(op.op == "tile_printf" for op in all_operations(kernel.body)),
+        typed=kernel,
     )
 
 
@@ -79,8 +85,10 @@ class _Scope:
 class _Writer:
     """The source of one function, with the names that it refers to."""
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Callable[[Any, Step], Step] | None) -> None:
+        self._watch = watch
         self.globals: dict[str, Any] = {
+            "torch": torch,
             "truth": control.truth,
             "indices": control.indices,
             "captured": control.captured,
@@ -134,8 +142,9 @@ class _Writer:
     def _loop(self, op: Any, _: _Scope) -> None:
         self._assign(op.body_vars, op.initial_values, op)
         if op.is_for_loop:
-            bounds = self._tuple((op.start, op.stop, op.step))
-            self._write(f"for {self._name(op.induction_var)} in indices{bounds}:", op)
+            bounds = ", ".join(map(self._value, (op.start, op.stop, op.step)))
+            dtype = element(op.induction_var.get_type().dtype).compute
+            self._write(f"for {self._name(op.induction_var)} in indices({bounds}, {dtype}):", op)
         else:
             self._write("while True:", op)
         self._depth += 1
@@ -206,6 +215,8 @@ class _Writer:
             raise UnsupportedOperation(_unsupported(op, f"the operation {op.op}"))
         self._require_known(op, lowering.attributes)
         step = lowering.handler(op)
+        if self._watch is not None:
+            step = self._watch(op, step)
         results = [variable for variable in op.result_vars if not isinstance(variable.try_get_type(), TokenTy)]
         if self._known_now(op, step, results):
             return
