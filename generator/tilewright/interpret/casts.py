@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tilewright.interpret import minifloats
 from tilewright.interpret.dtypes import FLOAT32
-from tilewright.interpret.dtypes import INT64
+from tilewright.interpret.dtypes import INT32
 from tilewright.interpret.dtypes import Element
 from tilewright.interpret.dtypes import as_tensor
 from tilewright.interpret.dtypes import wrap
@@ -115,8 +115,8 @@ def _is_exact(source: Element, target: Element) -> bool:
 
 def _nearest_tfloat32(x: Tensor) -> Tensor:
     pattern = x.view(torch.int32)
-    rounded = (pattern + (0xFFF + ((pattern >> 13) & 1))) & ~0x1FFF
-    return torch.where(torch.isfinite(x), rounded.view(torch.float32), x)
+    rounded = (pattern >> 13).bitwise_and_(1).add_(0xFFF).add_(pattern).bitwise_and_(~0x1FFF)
+    return torch.where(x == x, rounded.view(torch.float32), x)
 
 
 def _from_double(target: Element, mode: str) -> TileCast:
@@ -138,11 +138,11 @@ def _to_integer(source: Element, target: Element) -> TileCast:
     bits = max(target.bits, 16)
     lowest, highest = (0, (1 << bits) - 1) if target.kind == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     nan = 0 if source.bits < 64 else lowest or 1 << (bits - 1)
-    narrow = _between_integers(INT64, target)
+    narrow = _between_integers(INT32, target) if target.bits < bits else lambda x: x
+    held = torch.int32 if target.bits < bits else target.compute
 
     def saturate(x: Tensor) -> Tensor:
-        bounded = x.to(torch.float64).nan_to_num(float(nan)).clamp_(lowest, highest)
-        return narrow(bounded.to(torch.int64))
+        return narrow(x.to(torch.float64).nan_to_num(float(nan)).clamp_(lowest, highest).to(held))
 
     return saturate
 

@@ -87,19 +87,22 @@ def _rounded_division(towards: int, element: Element) -> Binary:
     """Division rounded down (`towards` -1), to zero (0) or up (1)."""
     if element.kind == "u" and towards < 0:
         towards = 0
+    mode = "floor" if towards < 0 else "trunc"
 
     def correction(remainder: Any, y: Any) -> Any:
         inexact = remainder != 0
         if element.kind == "u":
             return inexact
-        negative = (remainder ^ y) < 0  # the quotient was rounded up
-        return inexact & (negative if towards < 0 else ~negative if isinstance(negative, Tensor) else not negative)
+        opposed = (remainder ^ y) < 0  # the exact quotient is negative: it was rounded up
+        return inexact & (opposed == (towards < 0))
 
     def scalars(x: int, y: int) -> int:
         quotient, remainder = _divide_scalars(x, y, element)
         return wrap(quotient + towards * correction(remainder, y), element) if towards else quotient
 
     def tiles(x: Tensor, y: Tensor) -> Tensor:
+        if towards <= 0 and _is_plain(y, element):
+            return torch.div(x, y, rounding_mode=mode)
         quotient, remainder = _divide_tiles(x, y, element)
         if not towards:
             return quotient
@@ -109,14 +112,21 @@ def _rounded_division(towards: int, element: Element) -> Binary:
     return _both(scalars, tiles, element)
 
 
+def _is_plain(divisor: Tensor, element: Element) -> bool:
+    """Whether torch divides by these numbers as GPUs do, being positive: the usual case."""
+    return element.name != "uint64" and int(divisor.min()) > 0
+
+
 def _remainder(element: Element) -> Binary:
     ones = wrap(-1, element)
     pattern = as_tensor(ones, element)
-    return _both(
-        lambda x, y: _divide_scalars(x, y, element)[1] if y else ones,
-        lambda x, y: torch.where(y == 0, pattern, _divide_tiles(x, y, element)[1]),
-        element,
-    )
+
+    def tiles(x: Tensor, y: Tensor) -> Tensor:
+        if _is_plain(y, element):
+            return torch.fmod(x, y)
+        return torch.where(y == 0, pattern, _divide_tiles(x, y, element)[1])
+
+    return _both(lambda x, y: _divide_scalars(x, y, element)[1] if y else ones, tiles, element)
 
 
 def _extremum(scalars: Binary, tiles: TileBinary, element: Element) -> Binary:
