@@ -11,7 +11,7 @@ from pathlib import Path
 from tilewright.rules.declarations import Declaration
 from tilewright.rules.source import Module
 
-_DECLARES = re.compile(r"\b(?:dispatch|register_impl)\s*\(\s*(?:name\s*=\s*)?[\"']([^\"']*)[\"']")
+_DECLARES = re.compile(r"\b(dispatch|register_impl)\s*\(\s*(?:name\s*=\s*)?[\"']([^\"']*)[\"']")
 
 
 class Project:
@@ -47,10 +47,21 @@ class Project:
         found = [each for module in self.checked for each in module.declarations]
         keys = {each.key for each in found}
         for path, text in self._texts.items():
-            if path not in self._checked_paths and keys.intersection(_DECLARES.findall(text)):
+            if path not in self._checked_paths and keys.intersection(key for _, key in _DECLARES.findall(text)):
                 module = self._parse(path)
                 found += [each for each in module.declarations if each.key in keys] if module else []
         return tuple(found)
+
+    def keys_around(self, module: Module, declarator: str) -> set[str]:
+        """Keys that `dispatch` or `register_impl` has in the package of a module."""
+        root = self.name(module).partition(".")[0]
+        return {
+            key
+            for name, path in self.paths.items()
+            if name.partition(".")[0] == root
+            for kind, key in _DECLARES.findall(self._texts[path])
+            if kind == declarator
+        }
 
     def absolute(self, module: Module, meaning: str) -> str:
         """A dotted name without leading dots: ".utils.f" in my_ops.gelu.cutile is "my_ops.gelu.utils.f"."""
@@ -63,9 +74,18 @@ class Project:
 
     def loads(self, start: str, target: str) -> bool:
         """Whether importing the module `start` imports `target`; every branch of an `if` or `try` counts."""
-        # Nearly always the way leads through modules that name a part of the target; only a miss needs them all.
-        parts = re.compile(rf"\b(?:{'|'.join(target.split('.')[1:] or [target])})\b|iter_modules")
-        return target in self._loaded(start, parts) or target in self._loaded(start, None)
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            name = waiting.pop()
+            if name == target:
+                return True
+            if name in seen or name not in self.paths:
+                continue
+            seen.add(name)
+            # The packages around the target last, which is first in turn: the way nearly always leads through them.
+            waiting += sorted(self._imported(name), key=lambda each: f"{target}.".startswith(f"{each}."))
+        return False
 
     def imports(self, module: Module) -> Iterator[tuple[ast.stmt, str]]:
         """What importing a module may import: the statement and a dotted name, of a module or of something in one."""
@@ -78,26 +98,18 @@ class Project:
                 yield each, base
                 yield from ((each, f"{base}.{alias.name}") for alias in each.names)
 
-    def _loaded(self, start: str, mentions: re.Pattern[str] | None) -> set[str]:
-        loaded: set[str] = set()
-        waiting = [start]
-        while waiting:
-            name = waiting.pop()
-            if name in loaded or name not in self.paths:
-                continue
-            loaded.add(name)
+    def _imported(self, name: str) -> set[str]:
+        """Modules that importing a module imports, with the packages around it."""
+        if name not in self._imports:
+            module = self.module(name)
             parts = name.split(".")
-            waiting += [".".join(parts[:count]) for count in range(1, len(parts))]
-            if mentions is None or mentions.search(self._texts[self.paths[name]]):
-                module = self.module(name)
-                waiting += self._imported(module) if module else []
-        return loaded
-
-    def _imported(self, module: Module) -> Iterator[str]:
-        yield from (name for _, name in self.imports(module))
-        if any(module.names.resolve(call.func) == "pkgutil.iter_modules" for call in module.nodes(ast.Call)):
-            name = self.name(module)
-            yield from (each for each, path in self.paths.items() if _found_in(name, each, path))
+            found = {".".join(parts[:count]) for count in range(1, len(parts))}
+            if module is not None:
+                found |= {each for _, each in self.imports(module) if each in self.paths}
+                if any(module.names.resolve(call.func) == "pkgutil.iter_modules" for call in module.nodes(ast.Call)):
+                    found |= {each for each, path in self.paths.items() if _found_in(name, each, path)}
+            self._imports[name] = found
+        return self._imports[name]
 
     def _name(self, path: Path) -> str:
         parts = [] if path.name == "__init__.py" else [path.stem]
@@ -114,6 +126,10 @@ class Project:
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 self._modules[path] = None
         return self._modules[path]
+
+    @cached_property
+    def _imports(self) -> dict[str, set[str]]:
+        return {}
 
     @cached_property
     def _checked(self) -> set[Module]:
