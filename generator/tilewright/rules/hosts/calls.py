@@ -18,7 +18,7 @@ class Calls:
             self._by_name.setdefault(node.name, []).append(node)
         self._sites: dict[Function, list[ast.Call]] = {}
         for call in module.nodes(ast.Call):
-            for function in self._called(call):
+            for function in self.called(call):
                 self._sites.setdefault(function, []).append(call)
 
     def sites(self, function: Function) -> list[ast.Call]:
@@ -51,7 +51,7 @@ class Calls:
                     called
                     for node in ast.walk(each)
                     if isinstance(node, ast.Call)
-                    for called in self._called(node)
+                    for called in self.called(node)
                 ]
         return found
 
@@ -66,7 +66,8 @@ class Calls:
             yield from (value for name, value in zip(bound, site.args, strict=False) if name == parameter)
             yield from (each.value for each in site.keywords if each.arg == parameter)
 
-    def _called(self, call: ast.Call) -> list[Function]:
+    def called(self, call: ast.Call) -> list[Function]:
+        """Functions of this module that a call may be of."""
         match call.func:
             case ast.Name(id=name):
                 return [each for each in self._by_name.get(name, []) if not self._is_method(each)]

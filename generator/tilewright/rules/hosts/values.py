@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable
 from itertools import product
 
+from tilewright.rules.hosts.definitions import Binding
 from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.source import Module
 
@@ -26,6 +27,8 @@ def integers(module: Module, node: ast.expr, depth: int = _DEPTH) -> frozenset[i
     if depth == 0:
         return None
     match node:
+        case ast.Constant(value=bool()):
+            return None
         case ast.Constant(value=int(value)):
             return frozenset([value])
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -35,12 +38,20 @@ def integers(module: Module, node: ast.expr, depth: int = _DEPTH) -> frozenset[i
             return _union(module, [node.body, node.orelse], depth)
         case ast.Name():
             bindings = definitions(module).reaching(node)
-            if not bindings or any(each.value is None or each.position is not None for each in bindings):
-                return None
-            return _union(module, [each.value for each in bindings if each.value is not None], depth)
+            values = [value for binding in bindings for value in _written(module, binding)]
+            known = [each for each in values if each is not None]
+            return _union(module, known, depth) if known and len(known) == len(values) else None
         case ast.BinOp():
             return _combined(module, node, depth)
     return None
+
+
+def _written(module: Module, binding: Binding) -> list[ast.expr | None]:
+    """Expressions that a binding gives its name; None for what cannot be told."""
+    loop = module.parent(binding.node)
+    if isinstance(loop, ast.For | ast.comprehension) and isinstance(loop.iter, ast.List | ast.Tuple | ast.Set):
+        return list(loop.iter.elts)
+    return [binding.value if binding.position is None else None]
 
 
 def _union(module: Module, nodes: list[ast.expr], depth: int) -> frozenset[int] | None:
