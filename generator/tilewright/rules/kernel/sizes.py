@@ -1,0 +1,279 @@
+"""Sizes of tiles: constants, and powers of two."""
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from tilewright.rules.finding import Finding
+from tilewright.rules.finding import Fix
+from tilewright.rules.finding import Severity
+from tilewright.rules.flow import Flow
+from tilewright.rules.flow import Operation
+from tilewright.rules.hosts.values import is_dimension
+from tilewright.rules.kernel_rule import HEAD
+from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.kernel_rule import tile_prefix
+from tilewright.rules.rule import Proof
+from tilewright.rules.symbols import Polynomial
+from tilewright.rules.values import Scalar
+from tilewright.rules.values import Sequence
+from tilewright.rules.values import Value
+
+_ARGUMENTS = {
+    "load": "shape",
+    "full": "shape",
+    "zeros": "shape",
+    "ones": "shape",
+    "arange": "size",
+    "reshape": "shape",
+    "broadcast_to": "shape",
+    "extract": "shape",
+}
+
+
+def _sizes(flow: Flow) -> Iterator[tuple[Operation, Scalar, ast.expr]]:
+    """Every size of a tile that a kernel asks for, with the expression that gives it."""
+    for operation in flow.named(*_ARGUMENTS):
+        value = operation.value(_ARGUMENTS[operation.name])
+        node = operation.nodes.get(_ARGUMENTS[operation.name])
+        items: tuple[Value, ...] = value.items if isinstance(value, Sequence) else (value,)
+        for place, item in enumerate(items):
+            if isinstance(item, Scalar) and node is not None:
+                written = isinstance(node, ast.Tuple) and len(node.elts) == len(items)
+                yield operation, item, node.elts[place] if written else node  # type: ignore[attr-defined]
+
+
+class NoPowerOfTwo(KernelRule):
+    """A size of a tile is no power of two."""
+
+    code = "TW220"
+    severity = Severity.ERROR
+    why = (
+        "Every axis of every tile has a power of two of elements. Where the host passes the length of a tensor as it "
+        "is, the kernel compiles for some lengths and not for others."
+    )
+    advice = "Round up on the host, `1 << (n - 1).bit_length()`, and mask what lies outside."
+    proof = Proof.COMPILER
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, 1) = sums of the rows of X (M, N), where N <= TILE."""
+    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True))
+
+
+def row_sum(x, out):
+    tile = 1 << (x.shape[1] - 1).bit_length()
+    ct.launch(torch.cuda.current_stream(), (x.shape[0],), row_sum_kernel, (x, out, tile))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def row_sum_kernel(X, Y, N: ct.Constant[int]):
+    """Y (M, 1) = sums of the rows of X (M, N)."""
+    tile = ct.load(X, (ct.bid(0), 0), (1, N), padding_mode=ct.PaddingMode.ZERO)
+    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True))
+
+
+def row_sum(x, out):
+    ct.launch(torch.cuda.current_stream(), (x.shape[0],), row_sum_kernel, (x, out, x.shape[1]))
+''',
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y):
+    """Y (N,) = X (N,)."""
+    tile = ct.load(X, (ct.bid(0),), (100,))
+    ct.store(Y, (ct.bid(0),), tile)
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Sizes that are written so, and constants that the host fills with a length."""
+        for operation, size, node in _sizes(flow):
+            number = size.number.number if size.number is not None else None
+            if number is not None and number & (number - 1) and number > 0:
+                message = f"{number} is no power of two, as every axis of a tile must be"
+                yield self.finding(flow.module, node, message)
+            parameter = _parameter(size.number)
+            if parameter is None or operation.name in ("reshape", "broadcast_to", "extract"):
+                continue
+            given = flow.launches.given(parameter)
+            lengths = [each for each in given if is_dimension(flow.module, each)]
+            if lengths and len(lengths) == len(given) and not flow.launches.is_restricted(parameter):
+                message = (
+                    f"{parameter}, the size of a tile, is {ast.unparse(lengths[0])} as the host passes it: the kernel "
+                    "compiles only where that is a power of two"
+                )
+                declared = next(each.node for each in flow.kernel.parameters if each.name == parameter)
+                yield self.finding(flow.module, declared, message, severity=Severity.WARNING)
+
+
+def _parameter(number: Polynomial | None) -> str | None:
+    atom = number.atom if number is not None else None
+    return str(atom.key[0]) if atom is not None and atom.kind == "parameter" and len(atom.key) == 1 else None
+
+
+class NoConstant(KernelRule):
+    """A size of a tile is no constant."""
+
+    code = "TW221"
+    severity = Severity.ERROR
+    why = (
+        "The size of a tile must be known when the kernel is compiled. A parameter without `ct.Constant`, `B: int` "
+        'too, and the length of an array are not; the compiler says "Expected a constant integer tuple".'
+    )
+    advice = "Annotate the parameter with `ct.Constant[int]`."
+    proof = Proof.COMPILER
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,)."""
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y, TILE: int):
+    """Y (N,) = X (N,)."""
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)))
+''',
+        HEAD
+        + '''@ct.kernel
+def row_sum_kernel(X, Y):
+    """Y (M, 1) = sums of the rows of X (M, N)."""
+    tile = ct.load(X, (ct.bid(0), 0), (1, X.shape[1]))
+    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Sizes that depend on what is known at run time only."""
+        for operation, size, node in _sizes(flow):
+            if size.constant or size.number is None or operation.name == "broadcast_to":
+                continue
+            parameter = _parameter(size.number)
+            if parameter is not None:
+                message = f"{parameter} is no constant, and cannot be the size of a tile"
+                yield self.finding(flow.module, node, message, fix=_annotated(flow, parameter))
+            elif size.number.has("bid", "blocks") or _is_length(flow, size.number):
+                yield self.finding(flow.module, node, f"`{ast.unparse(node)}` is known at run time only")
+
+
+def _is_length(flow: Flow, number: Polynomial) -> bool:
+    """Whether it is the length of an array whose annotation does not make it a constant."""
+    for atom in number.atoms():
+        if atom.kind == "dimension":
+            parameter = next((each for each in flow.kernel.parameters if each.name == atom.key[0]), None)
+            return parameter is not None and parameter.node.annotation is None
+    return False
+
+
+def _annotated(flow: Flow, parameter: str) -> Fix | None:
+    argument = next((each.node for each in flow.kernel.parameters if each.name == parameter), None)
+    load = next((each.node for each in flow.operations if tile_prefix(each.node) is not None), None)
+    if argument is None or load is None:
+        return None
+    text = f"{parameter}: {tile_prefix(load)}Constant[int]"
+    return Fix(f"Declare {text}", (flow.module.replacement(argument, text),))
+
+
+class UnusedConstant(KernelRule):
+    """A constant that the kernel does not use."""
+
+    code = "TW222"
+    severity = Severity.WARNING
+    why = "A kernel is compiled again for every value of a constant, also of one that it does not use."
+    advice = "Remove the parameter, and its argument from every launch."
+    proof = Proof.STYLE
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = 2 X (N,)."""
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, Y, N: ct.Constant[int], TILE: ct.Constant[int]):
+    """Y (N,) = 2 X (N,)."""
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Constants whose name the body does not read."""
+        body = flow.kernel.node.body
+        read = {node.id for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        for parameter in flow.kernel.parameters:
+            if parameter.constant and parameter.name not in read and not parameter.name.startswith("_"):
+                message = (
+                    f"{flow.kernel.name} does not use {parameter.name}, but is compiled again for each of its values"
+                )
+                yield self.finding(flow.module, parameter.node, message)
+
+
+class ArangeArguments(KernelRule):
+    """ct.arange takes one size, and a dtype by name."""
+
+    code = "TW223"
+    severity = Severity.ERROR
+    why = "`ct.arange(0, N)` and `ct.arange(N)` do not compile: there is one positional argument, and no default dtype."
+    advice = "Write `ct.arange(N, dtype=ct.int32)`; since cuda-tile 1.5 also with `start=` and `step=`."
+    proof = Proof.COMPILER
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def count_kernel(Y, TILE: ct.Constant[int]):
+    """Y (N,) = 0, 1, 2, ..."""
+    place = ct.bid(0) * TILE + ct.arange(TILE, dtype=ct.int32)
+    ct.scatter(Y, place, place.astype(Y.dtype))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def count_kernel(Y, TILE: ct.Constant[int]):
+    """Y (N,) = 0, 1, 2, ..."""
+    place = ct.bid(0) * TILE + ct.arange(0, TILE)
+    ct.scatter(Y, place, place.astype(Y.dtype))
+''',
+        HEAD
+        + '''@ct.kernel
+def count_kernel(Y, TILE: ct.Constant[int]):
+    """Y (N,) = 0, 1, 2, ..."""
+    place = ct.bid(0) * TILE + ct.arange(TILE)
+    ct.scatter(Y, place, place.astype(Y.dtype))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Calls with other arguments."""
+        for operation in flow.named("arange"):
+            call = operation.node
+            if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
+                continue
+            typed = any(each.arg in ("dtype", None) for each in call.keywords)
+            if len(call.args) == 1 and typed:
+                continue
+            if len(call.args) > 1:
+                message = f"ct.arange takes one size by position, not {len(call.args)} arguments"
+            else:
+                message = "ct.arange has no default dtype"
+            yield self.finding(flow.module, call, message, fix=self._fix(flow, call, typed=typed))
+
+    def _fix(self, flow: Flow, call: ast.Call, *, typed: bool) -> Fix | None:
+        prefix = tile_prefix(call)
+        zero = isinstance(call.args[0], ast.Constant) and call.args[0].value == 0 if call.args else False
+        if prefix is None or not (len(call.args) == 1 or (len(call.args) == 2 and zero)):
+            return None
+        if typed or len(call.keywords) > typed:
+            return None
+        size = flow.module.source(call.args[-1])
+        text = f"{flow.module.source(call.func)}({size}, dtype={prefix}int32)"
+        return Fix(f"Write {text}", (flow.module.replacement(call, text),))

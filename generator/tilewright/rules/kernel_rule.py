@@ -1,0 +1,45 @@
+"""Rules that look at what kernels do."""
+
+import ast
+from abc import abstractmethod
+from collections.abc import Iterator
+
+from tilewright.rules.finding import Finding
+from tilewright.rules.flow import Flow
+from tilewright.rules.flow import flows
+from tilewright.rules.rule import Rule
+from tilewright.rules.source import Module
+
+HEAD = "import cuda.tile as ct\nimport torch\n\n\n"  # of snippets
+
+
+class KernelRule(Rule):
+    """A rule that asks the flow of each kernel; of several findings at one place the first counts."""
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        """What this rule finds in the kernels of one file."""
+        seen: set[tuple[int, int]] = set()
+        for flow in flows(module):
+            for finding in self.check_flow(flow):
+                if (finding.line, finding.column) not in seen:
+                    seen.add((finding.line, finding.column))
+                    yield finding
+
+    @abstractmethod
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """What this rule finds in one kernel and the helpers that it calls."""
+
+
+def tile_prefix(node: ast.expr) -> str | None:
+    """How the source writes `ct.` where a call is written `ct.load(...)`."""
+    function = node.func if isinstance(node, ast.Call) else node
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return f"{function.value.id}."
+    return None
+
+
+def given(call: ast.expr, name: str) -> ast.expr | None:
+    """The keyword argument of that name."""
+    if not isinstance(call, ast.Call):
+        return None
+    return next((each.value for each in call.keywords if each.arg == name), None)

@@ -1,0 +1,136 @@
+"""What loads and gathers give: a tile, and what lies beyond the end of the array."""
+
+import ast
+from collections.abc import Mapping
+
+from tilewright.rules.overhang import Launches
+from tilewright.rules.overhang import evidence
+from tilewright.rules.padding import number_of
+from tilewright.rules.shapes import Shape
+from tilewright.rules.shapes import broadcast
+from tilewright.rules.shapes import shape_of
+from tilewright.rules.symbols import Polynomial
+from tilewright.rules.symbols import integer
+from tilewright.rules.symbols import rounded_up
+from tilewright.rules.symbols import unknown
+from tilewright.rules.values import UNKNOWN
+from tilewright.rules.values import Array
+from tilewright.rules.values import Axis
+from tilewright.rules.values import Named
+from tilewright.rules.values import Outside
+from tilewright.rules.values import Padding
+from tilewright.rules.values import Scalar
+from tilewright.rules.values import Sequence
+from tilewright.rules.values import Tile
+from tilewright.rules.values import Value
+from tilewright.rules.values import View
+from tilewright.rules.values import integer_scalar
+
+_MODES = {"ZERO": 0.0, "NEG_ZERO": -0.0, "NEG_INF": float("-inf"), "POS_INF": float("inf"), "NAN": float("nan")}
+Values = Mapping[str, Value]
+
+
+def loaded(values: Values, node: ast.Call, launches: Launches, *, guarded: bool) -> Value:
+    """`ct.load`; `guarded` says that a condition around it may rule out that it hangs over."""
+    array, shape = values.get("array"), shape_of(values.get("shape"))
+    if not isinstance(array, Array):
+        return Tile(shape=shape, axes=(None,) * len(shape or ()))
+    order = values.get("order")
+    plain = order is None or (isinstance(order, Scalar) and order.literal == "C") or _ascending(order)
+    index = shape_of(values.get("index"))
+    mode = _mode(values.get("padding_mode"))
+    axes: tuple[Axis, ...] = (None,) * len(shape or ())
+    bounded = "check_bounds" not in values
+    if shape is not None and index is not None and len(shape) == len(index) and mode and bounded and not guarded:
+        pairs = zip(index, shape, strict=True)
+        axes = tuple(_outside(place, size, node, array.name, mode, launches) for place, size in pairs)
+    return Tile(shape=shape, dtype=array.dtype, axes=axes, array=array if plain else None)
+
+
+def _ascending(order: Value) -> bool:
+    shape = shape_of(order)
+    return shape is not None and [each.number if each else None for each in shape] == list(range(len(shape)))
+
+
+def _mode(value: Value | None) -> tuple[Outside, float] | None:
+    if value is None:
+        return Outside.ANYTHING, 0.0
+    name = value.name.rpartition(".")[2] if isinstance(value, Named) else None
+    if name == "UNDETERMINED":
+        return Outside.ANYTHING, 0.0
+    return (Outside.NUMBER, _MODES[name]) if name in _MODES else None
+
+
+def _outside(
+    place: Polynomial | None,
+    size: Polynomial | None,
+    node: ast.Call,
+    array: str,
+    mode: tuple[Outside, float],
+    launches: Launches,
+) -> Axis:
+    if place is None or size is None:
+        return None
+    found = evidence(place, size, launches)
+    if found is None:
+        return None
+    why, bound = found
+    return Padding(kind=mode[0], number=mode[1], load=node, array=array, why=why, size=size, bound=bound)
+
+
+def gathered(values: Values, node: ast.Call, launches: Launches) -> Value:
+    """`ct.gather`: bounds are checked and what lies outside is `padding_value` unless the call says otherwise."""
+    array = values.get("array")
+    indices = values.get("indices", UNKNOWN)
+    entries = indices.items if isinstance(indices, Sequence) else (indices,)
+    shape = broadcast(entries)
+    dtype = array.dtype if isinstance(array, Array) else None
+    if shape is not None and not shape and all(isinstance(each, Scalar) for each in entries):
+        return Scalar(dtype=dtype)
+    axes: tuple[Axis, ...] = (None,) * len(shape or ())
+    checked = values.get("check_bounds")
+    fill = 0.0 if "padding_value" not in values else number_of(values["padding_value"])
+    if shape is not None and checked is None and fill is not None and isinstance(array, Array):
+        axes = tuple(
+            _gathered_axis(entries, place, node, array.name, fill, launches) for place in range(-len(shape), 0)
+        )
+    return Tile(shape=shape, dtype=dtype, axes=axes, array=array if isinstance(array, Array) else None)
+
+
+def _gathered_axis(
+    entries: tuple[Value, ...], place: int, node: ast.Call, array: str, fill: float, launches: Launches
+) -> Axis:
+    for entry in entries:
+        if not isinstance(entry, Tile) or entry.element is None or entry.shape is None or -place > len(entry.shape):
+            continue
+        size = entry.shape[place]
+        lanes = [atom for atom in entry.element.atoms() if atom.kind == "lane"]
+        if size is None or size.number == 1 or len(lanes) != 1 or sum(_varying(entry.shape)) != 1:
+            continue
+        rest = entry.element - unknown("lane", *lanes[0].key)
+        start = rest.divided(size) if rest.number != 0 and size.number != 0 else integer(0)
+        if start is None:
+            return None  # a flat index: beyond the end of a row lies the next one
+        return _outside(start, size, node, array, (Outside.NUMBER, fill), launches)
+    return None
+
+
+def _varying(shape: Shape) -> list[bool]:
+    return [size is None or size.number != 1 for size in shape]
+
+
+def tiles_along(array: Value, axis: Value | None, shape: Value | None) -> Value:
+    """`ct.num_tiles`."""
+    sizes = shape_of(shape)
+    place = axis.literal if isinstance(axis, Scalar) else None
+    if not isinstance(array, Array) or not isinstance(place, int) or sizes is None or not 0 <= place < len(sizes):
+        return integer_scalar(unknown("other", "num_tiles", repr(array)))
+    size = sizes[place]
+    if size is None:
+        return integer_scalar(unknown("other", "num_tiles", array.name, place))
+    return integer_scalar(rounded_up(unknown("dimension", array.name, place), size))
+
+
+def view_of(array: Array, values: Values) -> View:
+    """`array.tiled_view(shape)`."""
+    return View(array, shape_of(values.get("tile_shape")), values.get("padding_mode"))

@@ -1,0 +1,422 @@
+"""What each function of `cuda.tile` gives for what is known about its arguments."""
+
+import ast
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tilewright.rules.dtypes import is_float
+from tilewright.rules.dtypes import is_integer
+from tilewright.rules.dtypes import promoted
+from tilewright.rules.padding import axis_of
+from tilewright.rules.padding import combined
+from tilewright.rules.padding import number_of
+from tilewright.rules.shapes import broadcast
+from tilewright.rules.shapes import expanded
+from tilewright.rules.shapes import integers_of
+from tilewright.rules.shapes import permuted
+from tilewright.rules.shapes import reduced
+from tilewright.rules.shapes import reshaped
+from tilewright.rules.shapes import shape_of
+from tilewright.rules.shapes import transposed
+from tilewright.rules.symbols import Polynomial
+from tilewright.rules.symbols import floor_divided
+from tilewright.rules.symbols import integer
+from tilewright.rules.symbols import remainder
+from tilewright.rules.symbols import rounded_up
+from tilewright.rules.symbols import unknown
+from tilewright.rules.values import UNKNOWN
+from tilewright.rules.values import Array
+from tilewright.rules.values import Axis
+from tilewright.rules.values import DType
+from tilewright.rules.values import Outside
+from tilewright.rules.values import Padding
+from tilewright.rules.values import Plain
+from tilewright.rules.values import Scalar
+from tilewright.rules.values import Tile
+from tilewright.rules.values import Value
+
+Values = Mapping[str, Value]
+
+COMPARISONS = frozenset({"equal", "not_equal", "greater", "greater_equal", "less", "less_equal"})
+TRANSCENDENTAL = frozenset(
+    ["exp", "exp2", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt", "rsqrt", "pow", "atan2"]
+)
+_ROUNDING = frozenset({"floor", "ceil", "abs", "negative", "bitwise_not", "isnan"})
+UNARY = (TRANSCENDENTAL - {"pow", "atan2"}) | _ROUNDING
+BINARY = COMPARISONS | frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "cdiv",
+        "pow",
+        "atan2",
+        "minimum",
+        "maximum",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "bitwise_lshift",
+        "bitwise_rshift",
+    ]
+)
+REDUCTIONS = frozenset(["sum", "prod", "max", "min", "argmax", "argmin", "reduce"])
+SCANS = frozenset(["cumsum", "cumprod", "scan"])
+_POSITIVE = frozenset({"abs", "exp", "exp2", "sqrt", "rsqrt", "cosh"})
+
+
+def binary(name: str, x: Value, y: Value) -> Value:
+    """The result of an operation on two values, element by element."""
+    if not isinstance(x, Scalar | Tile) or not isinstance(y, Scalar | Tile):
+        other = x if isinstance(x, Tile) else y if isinstance(y, Tile) else None
+        return Tile() if other is not None else UNKNOWN
+    dtype = "bool" if name in COMPARISONS else promoted(x.dtype, y.dtype)
+    if name == "truediv" and (dtype is None or is_integer(dtype)):
+        both = is_integer(x.dtype) and is_integer(y.dtype)
+        dtype = "float" if x.dtype == y.dtype == "int" else "float32" if both else None
+    if isinstance(x, Scalar) and isinstance(y, Scalar):
+        return _numbers(name, x, y, dtype)
+    return _tiles(name, x, y, dtype)
+
+
+def _numbers(name: str, x: Scalar, y: Scalar, dtype: str | None) -> Scalar:
+    constant = x.constant and y.constant
+    number = None
+    if x.number is not None and y.number is not None:
+        number = _integers(name, x.number, y.number)
+    literal: float | int | bool | str | None = number.number if number is not None else None
+    if literal is None and number is None and isinstance(x.literal, int | float) and isinstance(y.literal, int | float):
+        axis = combined(name, (Plain(float(x.literal)), Plain(float(y.literal))))
+        literal = axis.number if isinstance(axis, Plain) else None
+    return Scalar(number=number, literal=literal, constant=constant, dtype=dtype)
+
+
+def _integers(name: str, a: Polynomial, b: Polynomial) -> Polynomial | None:
+    match name:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "floordiv":
+            return floor_divided(a, b)
+        case "cdiv":
+            return rounded_up(a, b)
+        case "mod":
+            return remainder(a, b)
+        case "minimum" | "maximum":
+            if a.number is not None and b.number is not None:
+                return integer(min(a.number, b.number) if name == "minimum" else max(a.number, b.number))
+            return unknown(name, *sorted((a, b), key=repr))
+        case "pow" if b.number == 2:
+            return a * a
+    return None if name in COMPARISONS or name in ("truediv", "pow", "atan2") else unknown("other", name, a, b)
+
+
+def _tiles(name: str, x: Scalar | Tile, y: Scalar | Tile, dtype: str | None) -> Tile:
+    shape = broadcast((x, y))
+    axes: tuple[Axis, ...] = ()
+    if shape is not None:
+        axes = tuple(combined(name, (axis_of(x, place), axis_of(y, place))) for place in range(-len(shape), 0))
+    a, b = (each.number if isinstance(each, Scalar) else each.element for each in (x, y))
+    element = _integers(name, a, b) if a is not None and b is not None and name not in COMPARISONS else None
+    first, second = number_of(x), number_of(y)
+    number = None
+    if first is not None and second is not None:
+        whole = combined(name, (Plain(first), Plain(second)))
+        number = whole.number if isinstance(whole, Plain) else None
+    places = any(isinstance(each, Tile) and each.element is not None for each in (x, y))
+    masks = any(isinstance(each, Tile) and each.bounds for each in (x, y))
+    return Tile(
+        shape=shape,
+        dtype=dtype,
+        axes=axes,
+        element=element,
+        number=number,
+        bounds=masks or (name in COMPARISONS and places),
+        positive=_is_positive(name, x, y),
+        summed=_sum_scaled(name, x, y),
+    )
+
+
+def _is_positive(name: str, x: Value, y: Value) -> bool:
+    signs = [_no_less_than_zero(each) for each in (x, y)]
+    if name == "maximum":
+        return any(signs)
+    if name == "mul" and x == y:
+        return True
+    if name == "pow" and isinstance(y, Scalar) and y.literal == 2:
+        return True
+    return name in ("add", "mul", "truediv", "minimum") and all(signs)
+
+
+def _no_less_than_zero(value: Value) -> bool:
+    number = number_of(value)
+    return number >= 0 if number is not None else isinstance(value, Tile) and value.positive
+
+
+def _sum_scaled(name: str, x: Value, y: Value) -> tuple[Padding, ...]:
+    """A sum that is converted or added to another one is still one; a quotient is none."""
+    sums = [each.summed for each in (x, y) if isinstance(each, Tile)]
+    return next((each for each in sums if each), ()) if name == "add" else ()
+
+
+def unary(name: str, x: Value) -> Value:
+    """The result of an operation on each element of one value."""
+    if isinstance(x, Scalar):
+        number = combined(name, (Plain(number_of(x)),))
+        literal = number.number if isinstance(number, Plain) else None
+        integral = x.number * integer(-1) if name == "negative" and x.number is not None else None
+        if integral is not None:
+            literal = integral.number
+        return Scalar(number=integral, literal=literal, constant=x.constant, dtype=x.dtype)
+    if not isinstance(x, Tile):
+        return UNKNOWN
+    dtype = "bool" if name == "isnan" else x.dtype
+    if name in TRANSCENDENTAL and is_integer(dtype):
+        dtype = "float32"
+    whole = combined(name, (Plain(x.number),)) if x.number is not None else None
+    return Tile(
+        shape=x.shape,
+        dtype=dtype,
+        axes=tuple(combined(name, (each,)) for each in x.axes),
+        number=whole.number if isinstance(whole, Plain) else None,
+        bounds=x.bounds and name == "bitwise_not",
+        positive=name in _POSITIVE,
+    )
+
+
+def where(cond: Value, x: Value, y: Value) -> Value:
+    """Elements of `x` where `cond` holds, else of `y`."""
+    values = (cond, x, y)
+    if not any(isinstance(each, Tile) for each in values):
+        return Scalar(dtype=promoted(getattr(x, "dtype", None), getattr(y, "dtype", None)))
+    shape = broadcast(values)
+    dtype = promoted(getattr(x, "dtype", None), getattr(y, "dtype", None))
+    axes = () if shape is None else tuple(_chosen(cond, x, y, place) for place in range(-len(shape), 0))
+    positive = _no_less_than_zero(x) and _no_less_than_zero(y)
+    return Tile(shape=shape, dtype=dtype, axes=axes, positive=positive)
+
+
+def _chosen(cond: Value, x: Value, y: Value, place: int) -> Axis:
+    outside = [axis_of(each, place) for each in (x, y)]
+    varies = not isinstance(cond, Tile) or cond.shape is None or _varies(cond, place)
+    if isinstance(cond, Tile) and cond.bounds and varies:
+        # Which of the two it takes outside is not known: the one that is a number, as in where(inside, x, 0.0)
+        numbers = [number_of(x), number_of(y)]
+        padding = next((each for each in outside if isinstance(each, Padding)), None)
+        constants = [each for each in numbers if each is not None]
+        if padding is None or len(constants) != 1:
+            return None
+        return replace(padding, kind=Outside.NUMBER, number=constants[0])
+    truth = axis_of(cond, place)
+    if isinstance(truth, Padding) and truth.kind is Outside.NUMBER:
+        taken = outside[0] if truth.number else outside[1]
+        return _as_padding(taken, truth)
+    if outside[0] == outside[1]:
+        return outside[0]
+    return None
+
+
+def _as_padding(taken: Axis, like: Padding) -> Axis:
+    if isinstance(taken, Plain) and taken.number is not None:
+        return replace(like, kind=Outside.NUMBER, number=taken.number)
+    return taken if isinstance(taken, Padding) else None
+
+
+def _varies(tile: Tile, place: int) -> bool:
+    shape = tile.shape or ()
+    if -place > len(shape):
+        return False
+    size = shape[place]
+    return size is None or size.number != 1
+
+
+def reduction(name: str, values: Values) -> Value:
+    """The result of a reduction along axes."""
+    x = values.get("x", UNKNOWN)
+    if not isinstance(x, Tile):
+        return UNKNOWN
+    keep = values.get("keepdims")
+    found = reduced(x, values.get("axis"), keepdims=isinstance(keep, Scalar) and keep.literal is True)
+    if found is None:
+        return Tile(dtype=x.dtype)
+    tile, places = found
+    summed = tuple(each for place in places if isinstance(each := x.axes[place], Padding)) if name == "sum" else ()
+    dtype = "int32" if name in ("argmax", "argmin") or (x.dtype == "bool" and name == "sum") else x.dtype
+    axes = tuple(_kept(name, each) for each in tile.axes)
+    largest = x if name in ("max", "min") else None
+    return replace(tile, dtype=dtype, axes=axes, positive=x.positive, summed=summed, maximum_of=largest)
+
+
+def _kept(name: str, axis: Axis) -> Axis:
+    """Along the other axes: zeros add up to zero, everything else of a number depends on the length."""
+    if not isinstance(axis, Padding) or axis.kind is Outside.ANYTHING:
+        return axis
+    if name in ("max", "min") or (name in ("sum", "prod") and axis.kind is Outside.NUMBER and axis.number == 0):
+        return axis
+    return replace(axis, kind=Outside.COMPUTED, number=0.0)
+
+
+def multiplied(x: Value, y: Value, acc: Value | None) -> Value:
+    """The result of `mma` or, without an accumulator, of `matmul`."""
+    if not isinstance(x, Tile) or not isinstance(y, Tile):
+        return Tile(dtype=acc.dtype) if isinstance(acc, Tile) else Tile()
+    dtype = acc.dtype if isinstance(acc, Tile) else promoted(x.dtype, y.dtype)
+    if x.shape is None or y.shape is None or min(len(x.shape), len(y.shape)) < 2:
+        return Tile(shape=acc.shape if isinstance(acc, Tile) else None, dtype=dtype)
+    shape = (*x.shape[:-1], y.shape[-1])
+    axes = (*(None for _ in x.shape[:-2]), _outer(x.axes[-2]), _outer(y.axes[-1]))
+    product = Tile(shape=shape, axes=axes, dtype=dtype)
+    if acc is None:
+        return product
+    total = binary("add", product, acc)
+    return replace(total, dtype=dtype, shape=shape) if isinstance(total, Tile) and total.shape else product
+
+
+def _outer(axis: Axis) -> Axis:
+    if isinstance(axis, Padding) and axis.kind is Outside.NUMBER and axis.number != 0:
+        return replace(axis, kind=Outside.COMPUTED, number=0.0)
+    return Plain() if axis is None else axis
+
+
+def converted(x: Value, dtype: Value) -> Value:
+    """`astype`; padding stays what it is."""
+    if isinstance(dtype, Array):
+        dtype = DType(dtype.dtype)
+    name = dtype.name if isinstance(dtype, DType) else None
+    if isinstance(x, Scalar):
+        integral = name is None or is_integer(name)
+        return Scalar(number=x.number if integral else None, literal=x.literal, constant=x.constant, dtype=name)
+    if not isinstance(x, Tile):
+        return Tile(dtype=name)
+    cast = name.removesuffix(".dtype") if name and name.endswith(".dtype") else None
+    element = None if is_float(name) else x.element
+    if isinstance(x.maximum_of, Tile):
+        return replace(x, dtype=name, element=element, cast=cast)
+    return replace(x, dtype=name, element=element, cast=cast)
+
+
+def filled(shape: Value | None, fill: Value, dtype: Value | None, node: ast.expr) -> Value:
+    """`full`, `zeros` and `ones`."""
+    sizes = shape_of(shape)
+    name = dtype.name if isinstance(dtype, DType) else None
+    number = number_of(fill)
+    element = fill.number if isinstance(fill, Scalar) and (name is None or is_integer(name)) else None
+    axes: tuple[Axis, ...] = (Plain(number),) * len(sizes or ())
+    positive = number is not None and number >= 0
+    return Tile(shape=sizes, dtype=name, axes=axes, element=element, number=number, positive=positive, start=node)
+
+
+def arange(values: Values, node: ast.expr) -> Value:
+    """A row of consecutive integers; each call is told apart by its place in the source."""
+    sizes = shape_of(values.get("size"))
+    size = sizes[0] if sizes else None
+    dtype = values.get("dtype")
+    start, step = (_integer(values.get(key), default) for key, default in (("start", 0), ("step", 1)))
+    element = None
+    if start is not None and step is not None:
+        element = start + step * unknown("lane", node.lineno, node.col_offset, *(() if size is None else (size,)))
+    return Tile(
+        shape=(size,),
+        dtype=dtype.name if isinstance(dtype, DType) else None,
+        axes=(Plain(),),
+        element=element,
+        positive=True,
+    )
+
+
+def _integer(value: Value | None, default: int) -> Polynomial | None:
+    if value is None:
+        return integer(default)
+    return value.number if isinstance(value, Scalar) else None
+
+
+def subscripted(tile: Tile, items: int, new: tuple[int, ...]) -> Value:
+    """`tile[:, None]`: `new` says at which of the `items` places there is a None."""
+    if tile.shape is None or items - len(new) > len(tile.shape):
+        return Tile(dtype=tile.dtype)
+    result = tile
+    for place in new:
+        result = expanded(result, place)
+    return result
+
+
+def _transpose(values: Values) -> Value:
+    return _of_tile(values, lambda tile: transposed(tile, values.get("axis0"), values.get("axis1")))
+
+
+def _of_tile(values: Values, function: Callable[[Tile], Tile]) -> Value:
+    x = values.get("x", UNKNOWN)
+    return function(x) if isinstance(x, Tile) else Tile()
+
+
+def _expand(values: Values) -> Value:
+    place = integers_of(values.get("axis"))
+    return _of_tile(values, lambda tile: expanded(tile, place[0] if place else None))
+
+
+def _broadcast(values: Values) -> Value:
+    x, shape = values.get("x", UNKNOWN), shape_of(values.get("shape"))
+    if shape is None or not isinstance(x, Tile | Scalar):
+        return Tile(shape=shape, dtype=getattr(x, "dtype", None))
+    axes = tuple(axis_of(x, place) for place in range(-len(shape), 0))
+    if isinstance(x, Scalar):
+        return Tile(shape=shape, dtype=x.dtype, axes=axes, number=number_of(x), element=x.number)
+    return replace(x, shape=shape, axes=axes, summed=(), maximum_of=None)
+
+
+_SHAPES: dict[str, Callable[[Values], Value]] = {
+    "broadcast_to": _broadcast,
+    "expand_dims": _expand,
+    "permute": lambda values: _of_tile(values, lambda tile: permuted(tile, integers_of(values.get("axes")))),
+    "reshape": lambda values: _of_tile(values, lambda tile: reshaped(tile, shape_of(values.get("shape")))),
+    "transpose": _transpose,
+}
+
+
+def computed(name: str, values: Values, node: ast.expr) -> Value:
+    """The result of a function of `cuda.tile` that touches no memory."""
+    x, y = values.get("x", UNKNOWN), values.get("y", UNKNOWN)
+    if name in BINARY:
+        return binary(name, values.get("x1", x), values.get("x2", y))
+    if name in UNARY:
+        return unary(name, x)
+    if name in _SHAPES:
+        return _SHAPES[name](values)
+    if name in REDUCTIONS:
+        return reduction(name, values)
+    match name:
+        case "cumsum" | "cumprod" | "scan":
+            return replace(x, axes=(None,) * len(x.axes), number=None, element=None) if isinstance(x, Tile) else Tile()
+        case "where":
+            return where(values.get("cond", UNKNOWN), x, y)
+        case "mma" | "matmul":
+            return multiplied(x, y, values.get("acc") if name == "mma" else None)
+        case "mma_scaled":
+            acc = values.get("acc")
+            return Tile(shape=acc.shape, dtype=acc.dtype) if isinstance(acc, Tile) else Tile()
+        case "astype":
+            return converted(x, values.get("dtype", UNKNOWN))
+        case "arange":
+            return arange(values, node)
+        case "full":
+            return filled(values.get("shape"), values.get("fill_value", UNKNOWN), values.get("dtype"), node)
+        case "zeros" | "ones":
+            one = Scalar(number=integer(int(name == "ones")), literal=int(name == "ones"), constant=True)
+            return filled(values.get("shape"), one, values.get("dtype"), node)
+        case "bid" | "num_blocks":
+            place = integers_of(values.get("axis"))
+            kind = "bid" if name == "bid" else "blocks"
+            return Scalar(number=unknown(kind, place[0] if place else "?"), dtype="int32")
+        case "cat" | "extract" | "insert" | "bitcast" | "unpack_from_bytes" | "pack_to_bytes" | "astile":
+            dtype = values.get("dtype")
+            return Tile(dtype=dtype.name if isinstance(dtype, DType) else None)
+        case "assume_divisible_by" | "ensure_constant" | "static_eval":
+            return values.get("x", values.get("value", values.get("expr", UNKNOWN)))
+    return UNKNOWN
