@@ -27,13 +27,18 @@ class Undetermined(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where an array that was passed lies: shape and strides are in elements of `itemsize` bytes."""
+    """Where an array that was passed lies; shape and strides are in elements."""
 
     name: str
     address: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    itemsize: int
+    dtype: torch.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(self.dtype.itemsize)
 
     @property
     def end(self) -> int:
@@ -80,9 +85,7 @@ class Memory:
 
     def add(self, tensor: Tensor, name: str = "an array") -> None:
         """Let the launch touch the storage of `tensor` (on the CPU), an argument or an element of one."""
-        self.extents.append(
-            Extent(name, tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.element_size())
-        )
+        self.extents.append(Extent(name, tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype))
         storage = tensor.untyped_storage()
         base, size = storage.data_ptr(), storage.nbytes()
         known = self.find(base)

@@ -1,0 +1,170 @@
+"""Run a launch in checking mode.
+
+The blocks run one after another under a `Checker`. Then, without it, the grid runs again on copies of the memory:
+
+* in the reverse and in a shuffled order; results must be the same bit for bit, or nearly if there are atomic additions
+  of floats, whose rounding depends on the order;
+* with the largest and with the smallest numbers instead of zeros for what loads leave undetermined, if they do; results
+  must be the same bit for bit. So a value that only is loaded and dropped is no fault, and one that decides a maximum
+  is, which a NaN would not show.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewright.interpret.check.checker import Checker
+from tilewright.interpret.check.dataflow import Dataflow
+from tilewright.interpret.check.extents import elements_of
+from tilewright.interpret.check.findings import CheckError
+from tilewright.interpret.check.findings import Finding
+from tilewright.interpret.check.findings import Kind
+from tilewright.interpret.faults import StepLimitExceeded
+from tilewright.interpret.frontend import TypedKernel
+from tilewright.interpret.grid import FailedBlock
+from tilewright.interpret.grid import Work
+from tilewright.interpret.grid import run_grid
+from tilewright.interpret.memory import Extent
+from tilewright.interpret.memory import Memory
+from tilewright.interpret.memory import Undetermined
+
+_SEED = 0
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def run_checked(work: Work) -> None:
+    """Run all blocks; raises `CheckError` with what is wrong, and `FailedBlock` for what ends a block."""
+    before = _copy(work.memory)
+    checker = Checker(work.memory, work.grid, sources(work.kernel.typed, work.arguments, work.memory))
+    one_by_one = dataclasses.replace(work, checker=checker, kernel=dataclasses.replace(work.kernel, in_order=True))
+    total = math.prod(work.grid)
+    for block in range(total):
+        checker.enter(block)
+        run_grid(one_by_one, torch.tensor([block]))
+    after = _copy(work.memory)
+    try:
+        # What went beyond its array did not take place, so there is nothing to compare with.
+        if not checker.findings.has(Kind.OUTSIDE, Kind.ASSERTION):
+            _vary(work, checker, before, after)
+    finally:
+        _restore(work.memory, after)
+        work.memory.undetermined = Undetermined.ZERO
+    found = checker.findings.all()
+    if found:
+        raise CheckError(work.kernel.name, found)
+
+
+def _vary(work: Work, checker: Checker, before: Sequence[Tensor], after: Sequence[Tensor]) -> None:
+    """Run the grid in other ways, and report results that are not the same."""
+    quiet = dataclasses.replace(work, output=lambda _: None)
+    total = math.prod(work.grid)
+    if total > 1:
+        shuffled = torch.randperm(total, generator=torch.Generator().manual_seed(_SEED))
+        for name, order in (("reverse", torch.arange(total).flip(0)), ("a shuffled", shuffled)):
+            if _rerun(quiet, before, order, checker, f"in {name} order of blocks"):
+                _compare(work, checker, after, Kind.ORDER, f"is another one in {name} order of blocks")
+    if checker.pads:
+        for undetermined in (Undetermined.HIGHEST, Undetermined.LOWEST):
+            work.memory.undetermined = undetermined
+            if _rerun(quiet, before, None, checker, "with other padding"):
+                _compare(work, checker, after, Kind.PADDING, "depends on undetermined padding: give a padding")
+
+
+def _rerun(work: Work, before: Sequence[Tensor], order: Tensor | None, checker: Checker, how: str) -> bool:
+    """Whether the grid ends; one whose blocks wait for each other says nothing if their order is not that of a GPU."""
+    _restore(work.memory, before)
+    try:
+        run_grid(work, order)
+    except FailedBlock as failed:
+        if isinstance(failed.error, StepLimitExceeded):
+            return False
+        kind = Kind.ORDER if order is not None else Kind.PADDING
+        text = str(failed.error).splitlines()[0]
+        checker.findings.add(Finding(kind, f"the kernel fails {how}: {text}", block=failed.block))
+        return False
+    return True
+
+
+def _compare(work: Work, checker: Checker, after: Sequence[Tensor], kind: Kind, what: str) -> None:
+    now = _copy(work.memory)
+    for extent in work.memory.extents:
+        for expected, found in _pairs(work.memory, extent, after, now):
+            differs = expected.view(_BITS[extent.itemsize]) != found.view(_BITS[extent.itemsize])
+            if kind is Kind.ORDER and checker.rounds and extent.dtype.is_floating_point:
+                differs &= ~_close(expected, found)
+            if bool(differs.any()):
+                index = tuple(differs.nonzero()[0].tolist())
+                address = extent.address + extent.itemsize * sum(
+                    place * stride for place, stride in zip(index, extent.strides, strict=True)
+                )
+                location, block = checker.last_write(address)
+                message = f"what is stored to {extent.name}{list(index)} {what}"
+                checker.findings.add(Finding(kind, message, location, block, array=extent.name, index=index))
+
+
+def _close(expected: Tensor, found: Tensor) -> Tensor:
+    """Whether numbers differ by what rounding may do to sums, relative to the largest number around."""
+    wide, other = expected.to(torch.float64), found.to(torch.float64)
+    scale = float(torch.nan_to_num(wide, 0.0, 0.0, 0.0).abs().max())
+    tolerance = math.sqrt(torch.finfo(expected.dtype).eps)
+    return torch.isclose(wide, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def _pairs(
+    memory: Memory, extent: Extent, first: Sequence[Tensor], second: Sequence[Tensor]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """An array with elements in two copies of the memory."""
+    if 0 in extent.shape:
+        return
+    for allocation, one, other in zip(memory.allocations, first, second, strict=True):
+        if allocation.base <= extent.address < allocation.end:
+            dtype = extent.dtype
+            yield elements_of(extent, one, allocation.base, dtype), elements_of(extent, other, allocation.base, dtype)
+
+
+def _copy(memory: Memory) -> list[Tensor]:
+    return [allocation.flat(torch.uint8).clone() for allocation in memory.allocations]
+
+
+def _restore(memory: Memory, copies: Sequence[Tensor]) -> None:
+    for allocation, copy in zip(memory.allocations, copies, strict=True):
+        allocation.flat(torch.uint8).copy_(copy)
+
+
+def sources(kernel: TypedKernel, arguments: Sequence[Any], memory: Memory) -> dict[str, list[Extent]]:
+    """The arrays that each view or pointer which the kernel accesses may lead to; nothing where that is not known."""
+    flow = Dataflow(kernel.body)
+    arrays = _arrays(kernel, arguments, memory)
+    found = {}
+    for op in flow.operations:
+        variable = getattr(op, "view", None) or getattr(op, "pointer", None)
+        if variable is not None and variable.name not in found:
+            parameters = flow.memory_sources(variable)
+            known = parameters <= arrays.keys()
+            found[variable.name] = [extent for name in sorted(parameters) for extent in arrays[name]] if known else []
+    return found
+
+
+def _arrays(kernel: TypedKernel, arguments: Sequence[Any], memory: Memory) -> dict[str, list[Extent]]:
+    """The arrays of the parameters, by the name of the variable that is their address or that of their list."""
+    extents = iter(memory.extents)
+    arrays = {}
+    place = 0
+    for constraint in kernel.constraints:
+        variable = kernel.body.params[place]
+        if hasattr(constraint, "element"):  # a list: its arrays and its length
+            arrays[variable.name] = [next(extents) for _ in arguments[place].items]
+            place += 2
+        elif hasattr(constraint, "ndim"):
+            arrays[variable.name] = [next(extents)]
+            place += 1 + 2 * constraint.ndim
+        else:
+            place += 1
+    return arrays
