@@ -19,6 +19,8 @@ from tilewright.interpret import operations  # noqa: F401  registers what runs e
 from tilewright.interpret.arguments import FlatArguments
 from tilewright.interpret.arguments import as_tensors
 from tilewright.interpret.arguments import flatten
+from tilewright.interpret.check.checked import run_checked
+from tilewright.interpret.check.overflow import watched
 from tilewright.interpret.faults import LaunchError
 from tilewright.interpret.faults import Location
 from tilewright.interpret.frontend import is_kernel
@@ -76,7 +78,7 @@ class Launcher:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             work = self._prepare(checked_grid(grid), kernel, kernel_args)
             with _noted(work.kernel.name):
-                run_grid(work)
+                (run_checked if self.settings.check else run_grid)(work)
 
     def _prepare(self, grid: Grid, kernel: Any, kernel_args: tuple[Any, ...]) -> Work:
         function = kernel._annotated_function
@@ -106,7 +108,8 @@ class Launcher:
             text = repr(parameters)  # some constraints cannot be hashed
             found = known.by_signature.get(text)
             if found is None:
-                found = translate(typed_kernel(function, parameters, self.settings.arch))
+                typed = typed_kernel(function, parameters, self.settings.arch)
+                found = translate(typed, watched(typed.body) if self.settings.check else None)
                 known.by_signature[text] = found
             known.by_key[key] = found
         return found
