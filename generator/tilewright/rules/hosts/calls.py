@@ -48,10 +48,7 @@ class Calls:
             if each not in found:
                 found.append(each)
                 pending += [
-                    called
-                    for node in ast.walk(each)
-                    if isinstance(node, ast.Call)
-                    for called in self.called(node)
+                    called for node in ast.walk(each) if isinstance(node, ast.Call) for called in self.called(node)
                 ]
         return found
 

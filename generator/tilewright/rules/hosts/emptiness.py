@@ -17,7 +17,7 @@ from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 
-_KERNEL = '''
+_KERNEL = """
 import cuda.tile as ct
 import torch
 
@@ -29,7 +29,7 @@ def _double_kernel(X, Y, TILE: ConstInt):
     ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
 
 
-'''
+"""
 _LAUNCH = "ct.launch(torch.cuda.current_stream(x.device), grid, _double_kernel, (x, y, 1024))"
 
 

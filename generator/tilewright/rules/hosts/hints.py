@@ -25,7 +25,7 @@ _MEANT = {"num_warps": "num_worker_warps", "num_stages": None}
 _CAPABILITY = re.compile(r"capability|major|arch|\bcc\b|sm_?\d", re.IGNORECASE)
 _TEN = re.compile(r"== ?\(?10|>=? ?\(?\d|\[\(?10|in \(\(?10|sm_?10")  # tests that compute capability 10 passes
 
-_KERNEL = '''
+_KERNEL = """
 import cuda.tile as ct
 import torch
 
@@ -33,7 +33,7 @@ import torch
 @ct.kernel{hints}
 def _double_kernel(X, Y):
     ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (1024,)) * 2)
-'''
+"""
 
 
 def _kernel(hints: str) -> str:
@@ -129,7 +129,8 @@ class ClusteredOccupancy(Rule):
     )
     advice = "Offer this pair below compute capability 10 only, or give both by ct.ByTarget."
     VALID = (
-        _kernel("") + """
+        _kernel("")
+        + """
 
 def _hints(device):
     if torch.cuda.get_device_capability(device)[0] < 10:
@@ -142,7 +143,8 @@ def _hints(device):
     INVALID = (
         _kernel("(num_ctas=2, occupancy=2)"),
         _kernel("") + "\n\n_small_kernel = _double_kernel.replace_hints(occupancy=2, num_ctas=2)\n",
-        _kernel("") + """
+        _kernel("")
+        + """
 
 def _configs(device):
     if torch.cuda.get_device_capability(device)[0] < 9:

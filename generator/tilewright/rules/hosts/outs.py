@@ -11,7 +11,7 @@ from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 
-_KERNEL = '''
+_KERNEL = """
 import cuda.tile as ct
 import torch
 
@@ -29,7 +29,7 @@ def double(x, out=None):
     x = x.contiguous().view(-1)
     if out is None:
         out = torch.empty_like(x)
-'''
+"""
 _LAUNCH = """    grid = (ct.cdiv(x.numel(), 1024),)
     ct.launch(torch.cuda.current_stream(x.device), grid, _double_kernel, (x, out, 1024))
     return out

@@ -16,7 +16,7 @@ from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 
-_KERNEL = '''
+_KERNEL = """
 import cuda.tile as ct
 import torch
 
@@ -34,7 +34,7 @@ def _launch(x, y):
         ct.launch(torch.cuda.current_stream(x.device), grid, _double_kernel, (x, y, 1024))
 
 
-'''
+"""
 _COPYING = ("contiguous", "reshape", "flatten", "to", "clone")
 _SAME = ("view", "squeeze", "unsqueeze", "detach", *_COPYING)
 
@@ -296,6 +296,4 @@ def _targets(module: Module, launch: Launch) -> Iterator[ast.expr]:
 
 
 def _strings(function: Function) -> set[str]:
-    return {
-        node.value for node in ast.walk(function) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    return {node.value for node in ast.walk(function) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
