@@ -18,9 +18,9 @@ ATTEMPTS = 1000  # to create a folder that other commands remove; more than that
 
 
 @contextmanager
-def exclusive(root: Path, *, wait: bool = True) -> Iterator[Path | None]:
-    """Hold the host's lock; yields the journal folder, or None when `wait` is off and another command holds it."""
-    journal = root / JOURNAL
+def exclusive(root: Path, *, wait: bool = True, folder: Path = JOURNAL) -> Iterator[Path | None]:
+    """Hold the lock of one of the host's folders; yields it, or None when `wait` is off and another command has it."""
+    journal = root / folder
     created = not root.exists()
     try:
         descriptor = _acquire(journal, wait=wait)

@@ -18,6 +18,7 @@ from tilewright.cli.new import new
 from tilewright.cli.register import register
 from tilewright.cli.remove import remove
 from tilewright.cli.status import status
+from tilewright.cli.update import update
 from tilewright.cli.verify import verify
 from tilewright.errors import UsageError
 
@@ -61,6 +62,7 @@ for panel, name, function in (
     ("Create", "new", new),
     ("Create", "remove", remove),
     ("Create", "register", register),
+    ("Create", "update", update),
     ("Understand", "list", list_),
     ("Understand", "status", status),
     ("Understand", "doctor", doctor),

@@ -64,7 +64,7 @@ class Batch:
         from copier._main import Worker
 
         worker = Worker(src_path=str(self._template), quiet=True)
-        environment = worker.jinja_env
+        environment: Any = worker.jinja_env
         environment.from_string = lru_cache(_KEPT)(environment.from_string)
         environment.filters["from_yaml"] = _remembered(environment.filters["from_yaml"])
         return environment
@@ -81,7 +81,9 @@ def _worker(batch: Batch, *, data: dict[str, Any], last: dict[str, Any], destina
     from copier._main import Worker
     from copier._subproject import Subproject
 
-    worker = Worker(src_path=str(batch.template.url), dst_path=destination, data=data, defaults=True, quiet=True)
+    worker = Worker(
+        src_path=str(batch.template.url), dst_path=destination, data=data, defaults=True, overwrite=True, quiet=True
+    )
     subproject = Subproject(local_abspath=destination)
     files: list[RenderedFile] = []
 

@@ -30,6 +30,11 @@ class Source:
         """The operators that are shipped as filled-in examples."""
         return self.root / "reference_ops"
 
+    @property
+    def changelog(self) -> Path:
+        """What changed from version to version."""
+        return self.root / "CHANGELOG.md"
+
 
 def locate() -> Source:
     """The template that belongs to this version of the package."""

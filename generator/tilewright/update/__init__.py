@@ -1,0 +1,23 @@
+"""Move operators to a newer template and keep what their owners wrote."""
+
+from tilewright.update.behind import Behind
+from tilewright.update.behind import newest_recorded
+from tilewright.update.behind import read_behind
+from tilewright.update.outcome import Plan
+from tilewright.update.plan import plan_update
+from tilewright.update.plan import recorded_operators
+from tilewright.update.run import abort
+from tilewright.update.run import carry_out
+from tilewright.update.run import continue_
+
+__all__ = [
+    "Behind",
+    "Plan",
+    "abort",
+    "carry_out",
+    "continue_",
+    "newest_recorded",
+    "plan_update",
+    "read_behind",
+    "recorded_operators",
+]
