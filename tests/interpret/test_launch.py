@@ -176,10 +176,26 @@ def test_grid_must_be_a_tuple(grid):
         launch(grid, fill, torch.zeros(1), 1.0)
 
 
-@pytest.mark.parametrize("grid", [(0,), (2, 0), (-1,), (2**24,), (1, 1, 1, 1)])
-def test_grid_that_cannot_be_is_refused(grid):
-    with pytest.raises(LaunchError, match=r"of a grid has 1 to 16777215 blocks, not|a grid has at most 3 axes, not 4"):
+@pytest.mark.parametrize(
+    ("grid", "complaint"),
+    [
+        ((0,), "axis 0 of a grid has 1 to 16777215 blocks, not 0"),
+        ((-1,), "axis 0 of a grid has 1 to 16777215 blocks, not -1"),
+        ((2**24,), "axis 0 of a grid has 1 to 16777215 blocks, not 16777216"),
+        ((1, 2**16), "axis 1 of a grid has 1 to 65535 blocks, not 65536"),
+        ((1, 1, 2**16), "axis 2 of a grid has 1 to 65535 blocks, not 65536"),
+        ((1, 1, 1, 1), "a grid has at most 3 axes, not 4"),
+    ],
+)
+def test_grid_that_a_gpu_refuses_is_refused(grid, complaint):
+    with pytest.raises(LaunchError, match=complaint):
         launch(grid, fill, torch.zeros(1), 1.0)
+
+
+def test_grid_without_axes_is_one_block():
+    x = torch.zeros(2)
+    launch((), fill, x, 1.0)
+    assert x.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("length", [1.5, "1", torch.tensor(1.5)])

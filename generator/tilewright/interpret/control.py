@@ -28,7 +28,7 @@ def indices(start: Any, stop: Any, step: Any, dtype: torch.dtype) -> Iterable[An
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         _require_positive(step)
         return range(start, stop, step)
-    return _indices_by_block(*(_as_tensor(bound) for bound in (start, stop, step)), dtype)
+    return _indices_by_block(_as_tensor(start), _as_tensor(stop), _as_tensor(step), dtype)
 
 
 def _indices_by_block(start: torch.Tensor, stop: torch.Tensor, step: torch.Tensor, dtype: torch.dtype) -> Iterator[Any]:

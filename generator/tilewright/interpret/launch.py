@@ -34,7 +34,7 @@ from tilewright.interpret.settings import Settings
 from tilewright.interpret.translate import TranslatedKernel
 from tilewright.interpret.translate import translate
 
-_MOST_BLOCKS_OF_AN_AXIS = 2**24 - 1  # what cuTile's own launch allows
+_MOST_BLOCKS = (2**24 - 1, 2**16 - 1, 2**16 - 1)  # along each axis: what cuTile's own launch allows
 
 
 @dataclass(slots=True)
@@ -122,9 +122,9 @@ def checked_grid(grid: Any) -> Grid:
     if len(grid) > 3:
         raise LaunchError(f"a grid has at most 3 axes, not {len(grid)}: {grid}")
     blocks = [operator.index(length) for length in grid]
-    for length in blocks:
-        if not 0 < length <= _MOST_BLOCKS_OF_AN_AXIS:
-            raise LaunchError(f"an axis of a grid has 1 to {_MOST_BLOCKS_OF_AN_AXIS} blocks, not {length}: {grid}")
+    for axis, (length, most) in enumerate(zip(blocks, _MOST_BLOCKS, strict=False)):
+        if not 0 < length <= most:
+            raise LaunchError(f"axis {axis} of a grid has 1 to {most} blocks, not {length}: {grid}")
     x, y, z = blocks + [1] * (3 - len(blocks))
     return x, y, z
 

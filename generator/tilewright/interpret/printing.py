@@ -6,11 +6,14 @@ from typing import Any
 
 import torch
 
+from tilewright.interpret.dtypes import Element
+from tilewright.interpret.dtypes import element
 from tilewright.interpret.lowering import Step
 from tilewright.interpret.lowering import lowers
+from tilewright.interpret.minifloats import decode
 from tilewright.interpret.run import Run
 
-_CONVERSION = re.compile(r"%(?:%|([ #0+-]*)(\d*)(\.\d+)?(hh|h|ll|l)?([diuoxXeEfFgGaA]))")
+_CONVERSION = re.compile(r"%(?:%|([ #0+-]?)(\d*)(\.\d+)?(hh|h|ll|l)?([diuoxXeEfFgGaA]))")
 _BITS = {"hh": 8, "h": 16, "": 32, "l": 64, "ll": 64}
 
 Formatter = Callable[[Any], str]
@@ -19,9 +22,11 @@ Formatter = Callable[[Any], str]
 @lowers("tile_printf", "format")
 def _printf(op: Any) -> Step:
     text, formatters = parse(op.format)
+    elements = [element(operand.get_type().dtype) for operand in op.args]
 
     def printf(run: Run, values: tuple[Any, ...]) -> None:
-        run.output(text % tuple(_nested(_numbers(each), form) for each, form in zip(values, formatters, strict=True)))
+        numbers = map(_numbers, values, elements)
+        run.output(text % tuple(map(_nested, numbers, formatters)))
 
     return Step(printf, (op.args,), needs_run=True)
 
@@ -42,12 +47,27 @@ def parse(c_format: str) -> tuple[str, list[Formatter]]:
 
 def _formatter(flags: str, width: str, precision: str, bits: int, kind: str) -> Formatter:
     if kind in "aA":
-        pad = str.ljust if "-" in flags else str.rjust
+        pad = str.ljust if flags == "-" else str.rjust
         return lambda value: pad(_hexadecimal(value, kind), int(width or 0))
     if kind in "eEfFgG":
         return lambda value: f"%{flags}{width}{precision}{kind}" % value
-    conversion = f"%{flags}{width}{precision}{'d' if kind in 'iu' else kind}"
-    return lambda value: conversion % _as_c_integer(value, bits, signed=kind in "di")
+    return lambda value: _integer(_as_c_integer(value, bits, signed=kind in "di"), flags, width, precision, kind)
+
+
+def _integer(value: int, flags: str, width: str, precision: str, kind: str) -> str:
+    digits = format(abs(value), "d" if kind in "diu" else kind)
+    if precision:
+        digits = "" if precision == ".0" and value == 0 else digits.zfill(int(precision[1:]))
+    sign = "-" if value < 0 else flags if flags in ("+", " ") and kind in "di" else ""
+    if flags == "#" and kind in "xX" and value != 0:
+        sign = f"0{kind}"
+    elif flags == "#" and kind == "o" and not digits.startswith("0"):
+        sign = "0"
+    size = int(width or 0)
+    if flags == "0" and not precision:
+        digits = digits.zfill(size - len(sign))
+    text = sign + digits
+    return text.ljust(size) if flags == "-" else text.rjust(size)
 
 
 def _as_c_integer(value: int, bits: int, *, signed: bool) -> int:
@@ -61,9 +81,11 @@ def _hexadecimal(value: float, kind: str) -> str:
     return text.upper() if kind == "A" else text
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: Any, element: Element) -> Any:
     """A number, or nested lists of numbers, of the only block that runs."""
-    return value[0].tolist() if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    return (decode(value, element) if element.encoded else value)[0].tolist()
 
 
 def _nested(numbers: Any, formatter: Formatter) -> str:

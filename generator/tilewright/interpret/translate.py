@@ -201,7 +201,7 @@ class _Writer:
             if variable.name not in self._constants:
                 name = self._name(variable)
                 self._write(f"{name} = captured({name})", op)
-        self._write(f"def body({', '.join(map(self._name, (*op.lhs, *op.rhs)))}):", op)
+        self._write(f"def body({', '.join(map(self._name, op.body.params))}):", op)
         self._depth += 1
         self._block(op.body, _Scope(in_body=True))
         self._depth -= 1
