@@ -91,8 +91,9 @@ def _boundary(lower: float, upper: float, mode: str, even: bool) -> float:
 
 
 def encode(x: Tensor, element: Element, mode: str = NEAREST_EVEN, *, saturate: bool = True) -> Tensor:
-    """The patterns (uint8) of the float64 values `x`, rounded once in `mode`: not down, which the compiler has not.
+    """The patterns (uint8) of the float64 values `x`, rounded once in `mode`.
 
+    The modes are those that the compiler has: to the nearest and, for formats without a sign, towards zero and up.
     What is too large becomes the largest finite number, infinity too, as in the conversions of the hardware
     (`cvt.satfinite` of PTX); unless `saturate`, it becomes infinite or NaN where the format has that. Formats without
     a sign take the magnitude.

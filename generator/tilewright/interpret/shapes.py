@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewright.interpret.dtypes import Element
 from tilewright.interpret.dtypes import as_tensor
 from tilewright.interpret.faults import OutOfBounds
 from tilewright.interpret.lowering import Step
@@ -79,7 +80,7 @@ def _insert(op: Any) -> Step:
     return Step(insertion(shape_of(op.x), shape_of(op.value), element_of(op.value)), (op.x, op.value, op.index))
 
 
-def insertion(whole: tuple[int, ...], part: tuple[int, ...], element: Any) -> Callable[..., Tensor]:
+def insertion(whole: tuple[int, ...], part: tuple[int, ...], element: Element) -> Callable[..., Tensor]:
     """The function that replaces the part of a tile that `extraction` takes."""
 
     def insert(x: Tensor, value: Any, index: Sequence[Any]) -> Tensor:
