@@ -1,17 +1,28 @@
 """Run cuTile kernels on the CPU, without a GPU."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from typing import Any
+
+if TYPE_CHECKING:
+    from tilewright.interpret.check import CheckError
 
 __all__ = ["enabled"]
 
 
 @contextmanager
-def enabled(*, arch: str = "sm_90", check: bool = False) -> Iterator[None]:
+def enabled(
+    *, arch: str = "sm_90", check: bool = False, report: Callable[[CheckError], object] | None = None
+) -> Iterator[None]:
     """Emulate a CUDA device of this architecture; `cuda.tile.launch` runs kernels on the CPU.
 
     Inside, `device="cuda"` and the functions of torch.cuda work as with one GPU. With `check`, launches look for faults
-    that a GPU does not report. May be nested. Covers this thread and those that are started inside.
+    that a GPU does not report, and raise `interpret.check.CheckError`, or give it to `report` and go on. May be nested.
+    Covers this thread and those that are started inside.
 
     Raises:
         UsageError: There is no such architecture.
@@ -22,16 +33,34 @@ def enabled(*, arch: str = "sm_90", check: bool = False) -> Iterator[None]:
     from tilewright.cutile.toolchain import INSTALL
     from tilewright.cutile.toolchain import is_installed
     from tilewright.errors import MissingError
+    from tilewright.errors import UsageError
 
-    (target,) = select(arch)
+    targets = select(arch)
+    if len(targets) != 1:
+        raise UsageError(f"{arch!r} is not one architecture", expected="expected one, such as sm_90")
     for module, mend in (("torch", "pip install torch"), ("cuda.tile", INSTALL)):
         if not is_installed(module):
             raise MissingError(f"{module} is not installed", hint=mend)
 
     from tilewright.interpret.host.emulation import emulated_device
+    from tilewright.interpret.host.writes import note_writes
     from tilewright.interpret.launch import Launcher
     from tilewright.interpret.settings import Settings
 
-    launcher = Launcher(Settings(arch=target.name, check=check))
-    with emulated_device(target, launcher.launch):
+    launch = Launcher(Settings(arch=targets[0].name, check=check)).launch
+    with emulated_device(
+        targets[0], _reporting(launch, report) if report else launch, observe=note_writes if check else None
+    ):
         yield
+
+
+def _reporting(launch: Callable[..., None], report: Callable[[CheckError], object]) -> Callable[..., None]:
+    from tilewright.interpret.check import CheckError
+
+    def launch_and_report(*args: Any, **kwargs: Any) -> None:
+        try:
+            launch(*args, **kwargs)
+        except CheckError as error:
+            report(error)
+
+    return launch_and_report

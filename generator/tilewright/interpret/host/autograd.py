@@ -8,7 +8,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import saved_tensors_hooks
 
-from tilewright.interpret.host.device_mode import device_mode
+from tilewright.interpret.host.device_mode import DeviceMode
 from tilewright.interpret.host.placement import is_emulated
 from tilewright.interpret.host.placement import place
 from tilewright.interpret.host.placement import tensors
@@ -17,11 +17,11 @@ from tilewright.interpret.host.substitution import Replacement
 _OUTPUTS = "_tilewright_emulated_outputs"
 
 
-def replacements() -> list[Replacement]:
+def replacements(mode: DeviceMode) -> list[Replacement]:
     """What takes the place of which attributes of autograd's modules and classes."""
     return [
-        (torch.autograd.graph, "_engine_run_backward", _in_mode(torch.autograd.graph._engine_run_backward)),
-        (saved_tensors_hooks, "__init__", _hooks_in_mode(saved_tensors_hooks.__init__)),
+        (torch.autograd.graph, "_engine_run_backward", _in_mode(torch.autograd.graph._engine_run_backward, mode)),
+        (saved_tensors_hooks, "__init__", _hooks_in_mode(saved_tensors_hooks.__init__, mode)),
         (torch.autograd.Function, "apply", classmethod(_recording(torch.autograd.Function.apply.__func__))),
         *(
             (BackwardCFunction, name, _placing(getattr(BackwardCFunction, name)))
@@ -31,21 +31,21 @@ def replacements() -> list[Replacement]:
     ]
 
 
-def _hooks_in_mode(original: Callable[..., Any]) -> Callable[..., Any]:
+def _hooks_in_mode(original: Callable[..., Any], mode: DeviceMode) -> Callable[..., Any]:
     """Makes hooks on saved tensors, which functions of PyTorch call, so that they run with the mode active."""
 
     def __init__(hooks: Any, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
-        original(hooks, _in_mode(pack_hook), _in_mode(unpack_hook))
+        original(hooks, _in_mode(pack_hook, mode), _in_mode(unpack_hook, mode))
 
     return __init__
 
 
-def _in_mode(original: Callable[..., Any]) -> Callable[..., Any]:
+def _in_mode(original: Callable[..., Any], mode: DeviceMode) -> Callable[..., Any]:
     """Runs with the mode active again what is called inside of a function of PyTorch."""
 
     @functools.wraps(original)
     def in_mode(*args: Any, **kwargs: Any) -> Any:
-        with device_mode():
+        with mode.entered():
             return original(*args, **kwargs)
 
     return in_mode

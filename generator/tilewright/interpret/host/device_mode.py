@@ -11,41 +11,39 @@ from torch.overrides import _get_current_function_mode_stack
 
 from tilewright.interpret.host import torch_functions
 
+Observer = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Any], None]
+
 
 class DeviceMode(TorchFunctionMode):  # type: ignore[misc]
     """While active, tensors can be on a CUDA device.
 
     A function of PyTorch is one step, whatever it calls inside, where this is not active. What prints a tensor enters
-    it again, to find its device; so does the backward pass (see `autograd`), which calls what users wrote.
+    it again, to find its device; so does the backward pass (see `autograd`), which calls what users wrote. `observe`
+    is told of each call when it is done: the function, its arguments and its results.
     """
+
+    def __init__(self, observe: Observer | None = None) -> None:
+        super().__init__()
+        self._observe = observe
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run one function."""
         del types
-        entering = _ENTERING.get(func)
-        if entering:
-            return entering(func, *args, **(kwargs or {}))
-        return torch_functions.run(func, *args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if func is torch.Tensor.__repr__ or (func is torch.Tensor.__format__ and args[0].dim()):
+            with self.entered():
+                return torch._tensor_str._str(args[0], tensor_contents=kwargs.get("tensor_contents"))
+        results = torch_functions.run(func, *args, **kwargs)
+        if self._observe:
+            self._observe(func, args, kwargs, results)
+        return results
 
-
-def device_mode() -> AbstractContextManager[Any]:
-    """The mode, to be entered; where it is active already, nothing."""
-    active = any(isinstance(mode, DeviceMode) for mode in _get_current_function_mode_stack())
-    return nullcontext() if active else DeviceMode()
-
-
-def _repr(_func: Any, x: torch.Tensor, *, tensor_contents: str | None = None) -> str:
-    with device_mode():
-        return str(torch._tensor_str._str(x, tensor_contents=tensor_contents))
-
-
-def _format(func: Any, x: torch.Tensor, specification: str) -> str:
-    return str(func(x, specification)) if x.dim() == 0 or specification else _repr(func, x)
-
-
-_ENTERING: dict[Callable[..., Any], Callable[..., Any]] = {
-    torch.Tensor.__repr__: _repr,
-    torch.Tensor.__format__: _format,
-}
+    def entered(self) -> AbstractContextManager[Any]:
+        """The mode active in this thread, whether it is so already or not."""
+        active = any(
+            isinstance(mode, DeviceMode) and mode._observe is self._observe
+            for mode in _get_current_function_mode_stack()
+        )
+        return nullcontext() if active else self

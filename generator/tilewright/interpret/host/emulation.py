@@ -16,7 +16,8 @@ from tilewright.interpret.host import random
 from tilewright.interpret.host import threads
 from tilewright.interpret.host import timing
 from tilewright.interpret.host.cuda import CudaDevice
-from tilewright.interpret.host.device_mode import device_mode
+from tilewright.interpret.host.device_mode import DeviceMode
+from tilewright.interpret.host.device_mode import Observer
 from tilewright.interpret.host.serialization import emulated_locations
 from tilewright.interpret.host.substitution import Substitution
 
@@ -24,10 +25,11 @@ _entered = threading.RLock()  # names of modules are of the whole process
 
 
 @contextmanager
-def emulated_device(target: Target, launch: Callable[..., None]) -> Iterator[None]:
+def emulated_device(target: Target, launch: Callable[..., None], *, observe: Observer | None = None) -> Iterator[None]:
     """Emulate a GPU of the architecture `target`, with `launch` in the place of `cuda.tile.launch`.
 
-    It is there for the thread that enters, and for threads that are started meanwhile. May be nested.
+    It is there for the thread that enters, and for threads that are started meanwhile. May be nested. `observe` is told
+    of the functions of PyTorch that are called.
 
     Raises:
         RuntimeError: Another thread emulates a device.
@@ -37,6 +39,7 @@ def emulated_device(target: Target, launch: Callable[..., None]) -> Iterator[Non
             "another thread emulates a CUDA device\nenter before the threads are started: they can all use the device"
         )
     try:
+        mode = DeviceMode(observe)
         replacements = [
             (importlib.import_module("cuda.tile"), "launch", functools.partial(launch)),
             (torch, "compile", functools.partial(_compile)),
@@ -44,10 +47,10 @@ def emulated_device(target: Target, launch: Callable[..., None]) -> Iterator[Non
             *CudaDevice(target).replacements(),
             *random.replacements(),
             *timing.replacements(launch),
-            *autograd.replacements(),
-            *threads.replacements(),
+            *autograd.replacements(mode),
+            *threads.replacements(mode),
         ]
-        with Substitution(replacements), emulated_locations(), device_mode():
+        with Substitution(replacements), emulated_locations(), mode.entered():
             yield
     finally:
         _entered.release()
