@@ -29,7 +29,8 @@ def _parameter(parameter: Any) -> tuple[str, str]:
     value = "" if parameter.is_flag else f" `{parameter.metavar or parameter.opts[0].lstrip('-').upper()}`"
     notes = [parameter.help]
     if parameter.default and not parameter.is_flag:
-        notes.append(f"Default: {parameter.default:g}.")
+        default = parameter.default if isinstance(parameter.default, str) else f"{parameter.default:g}"
+        notes.append(f"Default: {default}.")
     if parameter.multiple:
         notes.append("May be given several times.")
     return f"{names}{value}", " ".join(notes)

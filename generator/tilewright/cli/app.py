@@ -17,6 +17,7 @@ from tilewright.cli.list import list_
 from tilewright.cli.new import new
 from tilewright.cli.register import register
 from tilewright.cli.remove import remove
+from tilewright.cli.run import run
 from tilewright.cli.status import status
 from tilewright.cli.update import update
 from tilewright.cli.verify import verify
@@ -46,9 +47,21 @@ class Verbs(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move `--debug` to where it is declared."""
-        if "--debug" in args:
-            args = ["--debug", *(arg for arg in args if arg != "--debug")]
-        return super().parse_args(ctx, args)
+        own, of_script = _without_arguments_of_script(args)
+        if "--debug" in own:
+            own = ["--debug", *(arg for arg in own if arg != "--debug")]
+        return super().parse_args(ctx, own + of_script)
+
+
+def _without_arguments_of_script(args: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments of tilewright, and those of a script that it runs."""
+    verb = next((place for place, arg in enumerate(args) if not arg.startswith("-")), len(args))
+    if args[verb : verb + 1] != ["run"]:
+        return args, []
+    end = verb + 1
+    while end < len(args) and args[end].startswith("-"):
+        end += 2 if args[end] == "--arch" else 1
+    return args[:end], args[end:]
 
 
 app = typer.Typer(
@@ -58,6 +71,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+_SETTINGS = {"run": {"allow_interspersed_args": False}}  # what follows a script is for the script
 for panel, name, function in (
     ("Create", "new", new),
     ("Create", "remove", remove),
@@ -68,8 +82,9 @@ for panel, name, function in (
     ("Understand", "doctor", doctor),
     ("Check", "compile", compile_),
     ("Check", "verify", verify),
+    ("Check", "run", run),
 ):
-    app.command(name, cls=Verb, rich_help_panel=panel)(function)
+    app.command(name, cls=Verb, rich_help_panel=panel, context_settings=_SETTINGS.get(name))(function)
 
 
 def _show_version(value: bool) -> None:

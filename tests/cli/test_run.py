@@ -1,0 +1,51 @@
+"""`tilewright run` runs a script with its kernels on the CPU."""
+
+import pytest
+
+from tilewright.cli.exits import Exit
+
+pytest.importorskip("cuda.tile")
+
+
+@pytest.fixture
+def script(here):
+    (here / "show.py").write_text(
+        "import sys, torch\nprint(sys.argv, torch.zeros(1, device='cuda').device, torch.cuda.get_device_name())\n"
+    )
+
+
+@pytest.mark.usefixtures("script")
+def test_options_after_the_script_are_its_own(tilewright):
+    result = tilewright("run", "--arch", "sm_100", "--check", "show.py", "--arch", "x", "--debug", "-m")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "['show.py', '--arch', 'x', '--debug', '-m'] cuda:0 sm_100 (tilewright interpreter)\n"
+
+
+@pytest.mark.usefixtures("script")
+@pytest.mark.parametrize("arguments", [["--debug", "run"], ["run", "--debug"], ["run", "--arch", "sm_90", "--debug"]])
+def test_debug_before_the_script_is_of_tilewright(tilewright, arguments):
+    assert tilewright(*arguments, "show.py").stdout.startswith("['show.py'] ")
+    assert "Traceback" in tilewright(*arguments, "nowhere.py").stderr
+
+
+@pytest.mark.usefixtures("script")
+def test_module(tilewright):
+    assert tilewright("run", "-m", "show", "a").stdout.partition("show.py")[2].startswith("', 'a'] cuda:0")
+
+
+def test_script_that_is_not_there(here, tilewright):
+    result = tilewright("run", "nowhere.py")
+    assert (result.exit_code, result.stderr) == (
+        Exit.USAGE,
+        "error: no file nowhere.py\nexpected a Python script\nfor a module: -m NAME\n",
+    )
+
+
+def test_unknown_architecture(here, tilewright):
+    (here / "empty.py").touch()
+    assert "did you mean sm_90?" in tilewright("run", "--arch", "sm_9", "empty.py").stderr
+
+
+def test_exit_status_of_the_script(here, tilewright):
+    (here / "end.py").write_text("raise SystemExit(9)")
+    assert tilewright("run", "end.py").exit_code == 9
