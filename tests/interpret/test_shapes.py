@@ -61,6 +61,16 @@ def test_parts_outside_of_the_tile_are_refused(index):
         shapes.insertion(WHOLE, (2, 4), dtypes.INT64)(tile(1), tile(1)[:, :2], (index, 0))
 
 
+def test_a_single_integer_becomes_a_scalar_of_all_blocks_or_of_each():
+    assert shapes.reshaping(dtypes.UINT64, ())(torch.tensor([[-1]])) == 2**64 - 1
+    assert shapes.reshaping(dtypes.INT32, ())(torch.tensor([[[-5]]], dtype=torch.int32)) == -5
+    assert shapes.reshaping(dtypes.BOOL, ())(torch.tensor([[True]])) is True
+    assert shapes.reshaping(dtypes.INT32, ())(7) == 7
+    assert shapes.reshaping(dtypes.INT32, ())(torch.tensor([[1], [2]])).tolist() == [1, 2]
+    assert shapes.reshaping(dtypes.FLOAT32, ())(torch.tensor([[1.5]])).tolist() == [1.5]
+    assert shapes.reshaping(dtypes.INT32, (1, 1))(7).tolist() == [[[7]]]
+
+
 def test_tiles_of_one_and_of_all_blocks_meet():
     one, all_blocks = shapes.same_blocks(tile(1), tile(3))
     assert one.shape == all_blocks.shape

@@ -20,13 +20,24 @@ from tilewright.interpret.operands import shape_of
 
 @lowers("tile_reshape")
 def _reshape(op: Any) -> Step:
-    element, shape = element_of(op.x), shape_of(op.result_var)
+    return Step(reshaping(element_of(op.x), shape_of(op.result_var)), (op.x,))
+
+
+def reshaping(element: Element, shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    """The function that gives a tile another shape; an integer that all blocks share becomes a Python int."""
 
     def reshape(x: Any) -> Any:
         x = as_tensor(x, element)
         return x.reshape(len(x), *shape)
 
-    return Step(reshape, (op.x,))
+    def reshape_to_scalar(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        if len(x) > 1:
+            return x.reshape(-1)
+        return x.item() & element.highest if element.kind == "u" else x.item()
+
+    return reshape_to_scalar if shape == () and element.is_integer else reshape
 
 
 @lowers("tile_broadcast")
