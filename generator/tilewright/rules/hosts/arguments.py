@@ -46,8 +46,8 @@ class LaunchArity(Rule):
     code = "TW305"
     severity = Severity.ERROR
     why = (
-        "A launch binds its tuple to the kernel's parameters by position and knows no defaults: any other number of "
-        "arguments is a TypeError at the first launch."
+        "A launch binds its tuple to the kernel's parameters by position and knows no defaults: any other number "
+        "of arguments is a TypeError at the first launch."
     )
     advice = "Pass one argument for each parameter, in their order; defaults of a kernel do not count."
     VALID = (_KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, TILE))\n    return out\n",)
@@ -108,8 +108,8 @@ class SwappedArguments(Rule):
     code = "TW306"
     severity = Severity.ERROR
     why = (
-        "Launches bind by position. Two tensors of one shape, or two sizes, in the wrong order raise no error: the "
-        "kernel computes something else."
+        "Launches bind by position. Two tensors of one shape, or two sizes, in the wrong order raise no error: "
+        "the kernel computes something else."
     )
     advice = "Pass the arguments in the order of the kernel's parameters."
     proof = Proof.NUMBERS
@@ -168,8 +168,8 @@ class AliasedArguments(Rule):
     code = "TW307"
     severity = Severity.WARNING
     why = (
-        "The compiler assumes that arrays do not overlap, so it may read one after it wrote the other. In place is "
-        "fine through one parameter that is both loaded and stored."
+        "The compiler assumes that arrays do not overlap, so it may read one after it wrote the other. In place "
+        "is fine through one parameter that is both loaded and stored."
     )
     advice = "Store to a new tensor, or let the kernel load and store the same parameter."
     proof = Proof.STYLE  # an interpreter computes in order, and only some GPUs do not

@@ -14,8 +14,9 @@ class Calls:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._by_name: dict[str, list[Function]] = {}
-        for node in (*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)):
-            self._by_name.setdefault(node.name, []).append(node)
+        functions: list[Function] = [*module.nodes(ast.FunctionDef), *module.nodes(ast.AsyncFunctionDef)]
+        for each in functions:
+            self._by_name.setdefault(each.name, []).append(each)
         self._sites: dict[Function, list[ast.Call]] = {}
         for call in module.nodes(ast.Call):
             for function in self.called(call):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
+from tilewright.rules.hosts.examples import KERNEL
 from tilewright.rules.hosts.values import resolved
 from tilewright.rules.rule import Proof
 from tilewright.rules.rule import Rule
@@ -15,27 +16,18 @@ _FACTORIES = (
     "empty", "zeros", "ones", "full", "rand", "randn", "arange", "tensor", "empty_strided", "linspace"
 )  # fmt: skip
 
-_KERNEL = """
-import cuda.tile as ct
-import torch
-
-ConstInt = ct.Constant[int]
-
-
-@ct.kernel
-def _double_kernel(X, Y, TILE: ConstInt):
-    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
-
-
-def double(x):
+_DOUBLE = (
+    KERNEL
+    + """def double(x):
     y = torch.empty_like(x)
     if x.numel():
         grid = (ct.cdiv(x.numel(), 1024),)
 """
+)
 
 
 def _launch(stream: str) -> str:
-    return _KERNEL + f"        ct.launch({stream}, grid, _double_kernel, (x, y, 1024))\n    return y\n"
+    return _DOUBLE + f"        ct.launch({stream}, grid, _double_kernel, (x, y, 1024))\n    return y\n"
 
 
 class OtherStream(Rule):
@@ -44,8 +36,9 @@ class OtherStream(Rule):
     code = "TW319"
     severity = Severity.ERROR
     why = (
-        "PyTorch orders its work, and frees memory, by its current stream. A kernel on another one may read its inputs "
-        "before they are written, and its result may be read before it is there. It also breaks CUDA graphs."
+        "PyTorch orders its work, and frees memory, by its current stream. A kernel on another one may read its "
+        "inputs before they are written, and its result may be read before it is there. It also breaks CUDA "
+        "graphs."
     )
     advice = "Launch on torch.cuda.current_stream(x.device)."
     proof = Proof.STYLE  # a race: it often goes well
@@ -82,8 +75,8 @@ class HardCodedDevice(Rule):
     code = "TW320"
     severity = Severity.WARNING
     why = (
-        '"cuda" is the current device, which need not be the one that the arguments are on: with several GPUs the kernel '
-        "gets tensors of two devices, which is an illegal address or wrong numbers."
+        '"cuda" is the current device, which need not be the one that the arguments are on: with several GPUs the'
+        " kernel gets tensors of two devices, which is an illegal address or wrong numbers."
     )
     advice = "Use the device of an argument: x.device."
     VALID = (
@@ -95,7 +88,7 @@ class HardCodedDevice(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if not module.kernels or module.is_test or module.is_benchmark:
+        if not (module.kernels or module.launches) or module.is_test or module.is_benchmark:
             return
         for call in module.nodes(ast.Call):
             if module.function_of(call) is None or _is_below_main(module, call):
@@ -138,8 +131,8 @@ class EnvironmentRead(Rule):
     code = "TW321"
     severity = Severity.WARNING
     why = (
-        "What an operator computes, or how fast, then depends on something that no test and no caller sees; and reading it "
-        "at every call costs microseconds."
+        "What an operator computes, or how fast, then depends on something that no test and no caller sees; and "
+        "reading it at every call costs microseconds."
     )
     advice = "Take an argument, or ask a function of the package that documents the variable."
     VALID = (_launch("torch.cuda.current_stream(x.device)"),)
@@ -149,12 +142,12 @@ class EnvironmentRead(Rule):
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if not module.kernels or module.is_test or module.is_benchmark:
+        if not (module.kernels or module.launches) or module.is_test or module.is_benchmark:
             return
-        for node in (*module.nodes(ast.Subscript), *module.nodes(ast.Call)):
-            target = node.value if isinstance(node, ast.Subscript) else node.func
-            meaning = module.names.resolve(target)
-            if meaning in ("os.environ", "os.environ.get", "os.getenv") and not isinstance(
-                getattr(node, "ctx", None), ast.Store | ast.Del
-            ):
+        reads: list[tuple[ast.expr, ast.expr]] = [
+            (node, node.value) for node in module.nodes(ast.Subscript) if isinstance(node.ctx, ast.Load)
+        ]
+        reads += [(call, call.func) for call in module.nodes(ast.Call)]
+        for node, target in reads:
+            if module.names.resolve(target) in ("os.environ", "os.environ.get", "os.getenv"):
                 yield self.finding(module, node, f"{ast.unparse(node)} decides what this operator does")

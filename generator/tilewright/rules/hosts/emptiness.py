@@ -7,30 +7,16 @@ from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.calls import calls
 from tilewright.rules.hosts.definitions import definitions
+from tilewright.rules.hosts.examples import KERNEL
+from tilewright.rules.hosts.examples import LAUNCH
 from tilewright.rules.hosts.grids import axes
 from tilewright.rules.hosts.grids import division
 from tilewright.rules.hosts.values import alternatives
-from tilewright.rules.hosts.values import integers
 from tilewright.rules.hosts.values import is_dimension
 from tilewright.rules.hosts.values import resolved
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
-
-_KERNEL = """
-import cuda.tile as ct
-import torch
-
-ConstInt = ct.Constant[int]
-
-
-@ct.kernel
-def _double_kernel(X, Y, TILE: ConstInt):
-    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
-
-
-"""
-_LAUNCH = "ct.launch(torch.cuda.current_stream(x.device), grid, _double_kernel, (x, y, 1024))"
 
 
 class EmptyTensor(Rule):
@@ -39,26 +25,27 @@ class EmptyTensor(Rule):
     code = "TW308"
     severity = Severity.WARNING
     why = (
-        "PyTorch's operators take tensors without elements: an expert without tokens, the last batch of a filter. A grid "
-        "computed from such a shape has no blocks, and the driver refuses the launch with `invalid value`."
+        "PyTorch's operators take tensors without elements: an expert without tokens, the last batch of a filter."
+        " A grid computed from such a shape has no blocks, and the driver refuses the launch with `invalid "
+        "value`."
     )
     advice = "Return before the launch where the result has no elements."
     VALID = (
-        _KERNEL + "def double(x):\n    y = torch.empty_like(x)\n    if y.numel() == 0:\n        return y\n"
-        f"    grid = (ct.cdiv(x.numel(), 1024),)\n    {_LAUNCH}\n    return y\n",
-        _KERNEL + "def double(x):\n    y = torch.empty_like(x)\n    if n := x.numel():\n"
-        f"        grid = (ct.cdiv(n, 1024),)\n        {_LAUNCH}\n    return y\n",
-        _KERNEL + "def double(x):\n    y = torch.empty_like(x)\n"
-        f"    grid = (max(1, ct.cdiv(x.numel(), 1024)),)\n    {_LAUNCH}\n    return y\n",
-        _KERNEL + "def _launch(x, y):\n"
-        f"    grid = (ct.cdiv(x.numel(), 1024),)\n    {_LAUNCH}\n\n\n"
+        KERNEL + "def double(x):\n    y = torch.empty_like(x)\n    if y.numel() == 0:\n        return y\n"
+        f"    grid = (ct.cdiv(x.numel(), 1024),)\n    {LAUNCH}\n    return y\n",
+        KERNEL + "def double(x):\n    y = torch.empty_like(x)\n    if n := x.numel():\n"
+        f"        grid = (ct.cdiv(n, 1024),)\n        {LAUNCH}\n    return y\n",
+        KERNEL + "def double(x):\n    y = torch.empty_like(x)\n"
+        f"    grid = (max(1, ct.cdiv(x.numel(), 1024)),)\n    {LAUNCH}\n    return y\n",
+        KERNEL + "def _launch(x, y):\n"
+        f"    grid = (ct.cdiv(x.numel(), 1024),)\n    {LAUNCH}\n\n\n"
         "def double(x):\n    y = torch.empty_like(x)\n    if x.numel():\n        _launch(x, y)\n    return y\n",
     )
     INVALID = (
-        _KERNEL + "def double(x):\n    y = torch.empty_like(x)\n"
-        f"    grid = (ct.cdiv(x.numel(), 1024),)\n    {_LAUNCH}\n    return y\n",
-        _KERNEL + "def double(x):\n    y = torch.empty_like(x)\n    n = x.shape[0]\n"
-        f"    grid = ((n + 1023) // 1024, 1, 1)\n    {_LAUNCH}\n    return y\n",
+        KERNEL + "def double(x):\n    y = torch.empty_like(x)\n"
+        f"    grid = (ct.cdiv(x.numel(), 1024),)\n    {LAUNCH}\n    return y\n",
+        KERNEL + "def double(x):\n    y = torch.empty_like(x)\n    n = x.shape[0]\n"
+        f"    grid = ((n + 1023) // 1024, 1, 1)\n    {LAUNCH}\n    return y\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -155,90 +142,3 @@ def _is_count(module: Module, node: ast.expr) -> bool:
     if isinstance(known, ast.Name):
         return any(each.parameter for each in definitions(module).reaching(known))
     return isinstance(known, ast.Call | ast.BinOp)
-
-
-class ZeroDivisor(Rule):
-    """Quotient that is zero for large tensors, used as a divisor or as a grid."""
-
-    code = "TW309"
-    severity = Severity.ERROR
-    why = (
-        "An integer division of a limited number (multiprocessors, elements of a block) by a size gives 0 as soon as the "
-        "size is larger. What divides by it raises ZeroDivisionError, and a grid of 0 is refused, but only for sizes "
-        "that no small test has."
-    )
-    advice = "Write max(1, a // b)."
-    VALID = (
-        _KERNEL + "def splits(x):\n    n = torch.cuda.get_device_properties(x.device).multi_processor_count\n"
-        "    parts = max(1, n // x.shape[0])\n    return x.shape[1] // parts\n",
-        _KERNEL + "def width(x):\n    groups = x.shape[1] // x.shape[0]\n    return x.shape[1] // groups\n",
-    )
-    INVALID = (
-        _KERNEL + "def splits(x):\n    n = torch.cuda.get_device_properties(x.device).multi_processor_count\n"
-        "    parts = n // x.shape[0]\n    return (x.shape[1] + parts - 1) // parts\n",
-        _KERNEL + "def double(x):\n    if x.numel() == 0:\n        return x\n    y = torch.empty_like(x)\n"
-        "    rows = 4096 // x.shape[-1]\n    grid = (ct.cdiv(x.shape[0], rows),)\n"
-        f"    {_LAUNCH}\n    return y\n",
-    )
-
-    def check(self, module: Module) -> Iterator[Finding]:
-        seen: set[ast.expr] = set()
-        for divisor in _divisors(module):
-            for value in alternatives(module, divisor):
-                if value in seen or not _small_over_size(module, value):
-                    continue
-                if isinstance(divisor, ast.Name) and _is_looked_at(module, divisor):
-                    continue
-                seen.add(value)
-                yield self.finding(
-                    module,
-                    value,
-                    f"{module.source(value)} is 0 where {module.source(value.right)} is larger, "  # type: ignore[attr-defined]
-                    f"and line {divisor.lineno} divides by it",
-                )
-
-
-def _divisors(module: Module) -> Iterator[ast.expr]:
-    for node in module.nodes(ast.BinOp):
-        if isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Div):
-            yield node.right
-    for call in module.nodes(ast.Call):
-        found = division(module, call)
-        if found is not None and found.node is call:
-            yield found.block
-
-
-def _small_over_size(module: Module, node: ast.expr) -> bool:
-    match node:
-        case ast.BinOp(op=ast.FloorDiv(), left=left, right=right):
-            return _is_limited(module, left) and _is_product_of_sizes(module, right)
-    return False
-
-
-def _is_limited(module: Module, node: ast.expr) -> bool:
-    """Multiprocessors of a device, or a number that is written down."""
-    known = resolved(module, node)
-    if isinstance(known, ast.Attribute):
-        return known.attr == "multi_processor_count"
-    return integers(module, node) is not None
-
-
-def _is_product_of_sizes(module: Module, node: ast.expr) -> bool:
-    known = resolved(module, node)
-    if isinstance(known, ast.BinOp) and isinstance(known.op, ast.Mult):
-        return all(_is_product_of_sizes(module, each) for each in (known.left, known.right))
-    return is_dimension(module, known)
-
-
-def _is_looked_at(module: Module, name: ast.Name) -> bool:
-    """Whether the function tests the quotient or bounds it from below."""
-    function = module.function_of(name)
-    for node in ast.walk(function) if function is not None else ():
-        parts: list[ast.AST] = []
-        if isinstance(node, ast.If | ast.IfExp | ast.Assert):
-            parts = list(ast.walk(node.test))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "max":
-            parts = list(node.args)
-        if any(isinstance(each, ast.Name) and each.id == name.id for each in parts):
-            return True
-    return False

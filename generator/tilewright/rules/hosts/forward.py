@@ -7,40 +7,31 @@ from collections.abc import Iterator
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.calls import calls
+from tilewright.rules.hosts.examples import KERNEL
+from tilewright.rules.hosts.examples import LAUNCH
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 
 # Below torch, and as methods of a tensor: products, and functions that are operators of their own
-_COMPUTE = frozenset(
-    "matmul mm bmm addmm addbmm baddbmm mv addmv dot einsum tensordot conv1d conv2d conv3d softmax log_softmax "
-    "layer_norm group_norm batch_norm rms_norm relu gelu silu sigmoid tanh scaled_dot_product_attention".split()
+_COMPUTE = re.compile(
+    r"(matmul|mm|bmm|addmm|addbmm|baddbmm|mv|addmv|dot|einsum|tensordot|conv[123]d|(log_)?softmax|(layer|group|batch|rms)_norm"
+    r"|relu|gelu|silu|sigmoid|tanh|scaled_dot_product_attention)"
 )
-_NO_COMPUTE = frozenset("pad one_hot".split())  # of torch.nn.functional
+_NO_COMPUTE = ("pad", "one_hot")  # of torch.nn.functional
 _LAYERS = re.compile(
-    r"(Linear|Bilinear|Conv\w*|Norm\w*|\w*Norm\d?d?|\w*Pool\w*|GELU|ReLU|SiLU|Softmax|Embedding\w*|\w*Attention|LSTM|GRU)$"
+    r"(Bil|L)inear|Conv\w*|\w*Norm(\dd)?|\w*Pool\w*|GELU|ReLU|SiLU|Softmax|Embedding\w*|\w*Attention|LSTM|GRU"
 )
 _OTHER = re.compile(r"(?i)reference|_ref\b|^ref_|naive|torch|eager|fallback|main|test|bench|baseline|backward|bwd")
 
-_KERNEL = """
-import cuda.tile as ct
-import torch
+_DOUBLE = f"""
 import torch.nn.functional as F
 from torch import nn
-
-ConstInt = ct.Constant[int]
-
-
-@ct.kernel
-def _double_kernel(X, Y, TILE: ConstInt):
-    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
-
-
-def double(x):
+{KERNEL}def double(x):
     y = torch.empty_like(x)
     if x.numel():
         grid = (ct.cdiv(x.numel(), 1024),)
-        ct.launch(torch.cuda.current_stream(x.device), grid, _double_kernel, (x, y, 1024))
+        {LAUNCH}
     return y
 
 
@@ -53,30 +44,30 @@ class ComputeByTorch(Rule):
     code = "TW322"
     severity = Severity.WARNING
     why = (
-        "An operator of cuTile computes in its kernels. Arithmetic that PyTorch does beside them is neither fused nor "
-        "tuned, runs in PyTorch's precision, and hides that a kernel is missing. Allocation, views, copies, "
+        "An operator of cuTile computes in its kernels. Arithmetic that PyTorch does beside them is neither fused"
+        " nor tuned, runs in PyTorch's precision, and hides that a kernel is missing. Allocation, views, copies, "
         "concatenation, and small sums between launches are fine."
     )
     advice = "Write a kernel for it, or pass the weight of a layer to one instead of calling the layer."
     VALID = (
-        _KERNEL + "def scale(x, w):\n    return double(torch.cat([x.reshape(-1), w.reshape(-1)]))\n",
-        _KERNEL + "class Scale(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        _DOUBLE + "def scale(x, w):\n    return double(torch.cat([x.reshape(-1), w.reshape(-1)]))\n",
+        _DOUBLE + "class Scale(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.linear = nn.Linear(8, 8)\n\n    def forward(self, x):\n"
         "        return double(self.linear.weight)\n",
-        _KERNEL + "def reference(x, w):\n    return F.linear(x, w) * 2\n",
-        _KERNEL + "def padded(x):\n    return double(F.pad(x, (0, 4)))\n",
+        _DOUBLE + "def reference(x, w):\n    return F.linear(x, w) * 2\n",
+        _DOUBLE + "def padded(x):\n    return double(F.pad(x, (0, 4)))\n",
     )
     INVALID = (
-        _KERNEL + "def linear(x, w):\n    return double(F.linear(x, w))\n",
-        _KERNEL + "def product(x, w):\n    return double(x @ w)\n",
-        _KERNEL + "def product(x, w):\n    return double(torch.matmul(x, w))\n",
-        _KERNEL + "class Scale(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        _DOUBLE + "def linear(x, w):\n    return double(F.linear(x, w))\n",
+        _DOUBLE + "def product(x, w):\n    return double(x @ w)\n",
+        _DOUBLE + "def product(x, w):\n    return double(torch.matmul(x, w))\n",
+        _DOUBLE + "class Scale(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.linear = nn.Linear(8, 8)\n\n    def forward(self, x):\n        return double(self.linear(x))\n",
-        _KERNEL + "class Scale(nn.Module):\n    def forward(self, x):\n        return double(nn.GELU()(x))\n",
+        _DOUBLE + "class Scale(nn.Module):\n    def forward(self, x):\n        return double(nn.GELU()(x))\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        if not module.kernels or module.is_test or module.is_benchmark:
+        if not module.launches or module.is_test or module.is_benchmark:
             return
         kernels = {each for kernel in module.kernels for each in (kernel.node, *kernel.helpers)}
         forward = _forward(module)
@@ -99,8 +90,7 @@ def _forward(module: Module) -> set[Function]:
 def _is_other(module: Module, node: ast.AST) -> bool:
     """Whether a node belongs to a reference, a fallback, the backward pass or a test."""
     return any(
-        isinstance(each, ast.FunctionDef | ast.ClassDef)
-        and _OTHER.search(each.name)
+        (isinstance(each, ast.FunctionDef | ast.ClassDef) and _OTHER.search(each.name))
         or (isinstance(each, ast.If) and "__main__" in ast.unparse(each.test))
         for each in module.ancestors(node)
     )
@@ -116,7 +106,7 @@ def _computed(module: Module, node: ast.expr) -> str | None:
         origin, _, last = name.rpartition(".")
         if origin == "nn.functional":
             return None if last in _NO_COMPUTE else f"F.{last}"
-        return f"torch.{name}" if name in _COMPUTE else None
+        return f"torch.{name}" if _COMPUTE.fullmatch(name) else None
     match node.func:
         case ast.Attribute(attr=method, value=owner) if method in ("matmul", "mm", "bmm", "softmax", "addmm"):
             if module.names.resolve(owner) is None:
@@ -131,7 +121,7 @@ def _computed(module: Module, node: ast.expr) -> str | None:
 
 def _is_layer(module: Module, node: ast.expr) -> bool:
     name = module.names.torch(node) or ""
-    return name.startswith("nn.") and bool(_LAYERS.search(name))
+    return name.startswith("nn.") and bool(_LAYERS.fullmatch(name.removeprefix("nn.")))
 
 
 def _layers(module: Module, node: ast.AST) -> set[str]:

@@ -79,10 +79,8 @@ class UnknownHint(Rule):
             meant = _MEANT.get(name) or next(iter(difflib.get_close_matches(name, HINTS, 1)), None)
             text = f"there is no hint {name}" + (f"; {meant} is meant" if meant else "")
             fix = None
-            if meant and name != "num_warps":
-                edit = module.replacement(keyword, f"{meant}={module.source(keyword.value)}")
-                fix = Fix(f"Write {meant}", (edit,))
-            elif meant and {value for _, value in _values(module, keyword.value)} <= {4, 8}:
+            values = {value for _, value in _values(module, keyword.value)}
+            if meant and (name not in _MEANT or values <= {4, 8}):
                 edit = module.replacement(keyword, f"{meant}={module.source(keyword.value)}")
                 fix = Fix(f"Write {meant}", (edit,))
             yield self.finding(module, keyword, text, fix=fix)
@@ -124,8 +122,8 @@ class ClusteredOccupancy(Rule):
     code = "TW315"
     severity = Severity.WARNING
     why = (
-        "On the large GPUs of compute capability 10 a launch with num_ctas=2 and occupancy=2 fails, and the error stays: "
-        "every later call of CUDA in the process fails too, also the other candidates of a search."
+        "On the large GPUs of compute capability 10 a launch with num_ctas=2 and occupancy=2 fails, and the error"
+        " stays: every later call of CUDA in the process fails too, also the other candidates of a search."
     )
     advice = "Offer this pair below compute capability 10 only, or give both by ct.ByTarget."
     VALID = (

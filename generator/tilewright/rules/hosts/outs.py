@@ -42,8 +42,8 @@ class UncheckedOut(Rule):
     code = "TW312"
     severity = Severity.WARNING
     why = (
-        "A kernel stores to whatever it is given. A result tensor of another shape is filled in part or read as another, "
-        "and one on another device is an illegal address: neither is an error that says so."
+        "A kernel stores to whatever it is given. A result tensor of another shape is filled in part or read as "
+        "another, and one on another device is an illegal address: neither is an error that says so."
     )
     advice = "Raise ValueError where its shape, dtype or device is not that of the result."
     proof = Proof.NUMBERS
@@ -82,9 +82,9 @@ def _optional_results(function: Function) -> Iterator[ast.arg]:
     pairs = [*zip(positional, defaults, strict=True)]
     pairs += zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
     for argument, default in pairs:
-        if isinstance(default, ast.Constant) and default.value is None:
-            if argument.arg in ("out", "output") or argument.arg.endswith("_out"):
-                yield argument
+        named = argument.arg in ("out", "output") or argument.arg.endswith("_out")
+        if named and isinstance(default, ast.Constant) and default.value is None:
+            yield argument
 
 
 def _is_used(function: Function, name: str) -> bool:

@@ -3,7 +3,10 @@
 import ast
 from collections.abc import Iterator
 
+from tilewright.rules.hosts.launched import kernels
 from tilewright.rules.kernels import Kernel
+from tilewright.rules.launches import Launch
+from tilewright.rules.source import Module
 
 _LOADS = ("load", "gather", "load_advanced_indexing")
 _STORES = ("store", "scatter", "store_advanced_indexing")
@@ -35,3 +38,10 @@ def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.If | ast.IfExp):
             yield from _unconditional(child)
+
+
+def targets(module: Module, launch: Launch) -> Iterator[ast.expr]:
+    """Arguments that the kernels of a launch store to."""
+    for kernel in kernels(module, launch):
+        bound = launch.bound(kernel)
+        yield from (bound[name] for name in sorted(stored(kernel)) if name in bound)

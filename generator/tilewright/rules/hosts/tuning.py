@@ -7,61 +7,14 @@ from collections.abc import Iterator
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.definitions import definitions
+from tilewright.rules.hosts.examples import COMPLETE_SEARCH
+from tilewright.rules.hosts.examples import search
 from tilewright.rules.hosts.launched import kernels
 from tilewright.rules.launches import Launch
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Module
 
-_KERNEL = """
-import cuda.tile as ct
-import torch
-from cuda.tile.tune import exhaustive_search
-
-ConstInt = ct.Constant[int]
-_CONFIGS = (1, 2, 4)
-_tuned = {}
-
-
-@ct.kernel
-def _double_kernel(X, Y, N: ConstInt, TILE: ConstInt):
-    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
-
-
-"""
-
-
 _BLOCK = re.compile(r"(?i)tile|block|pow")
-
-
-def _search(key: str, indent: str = "") -> str:
-    timeout = "        with ct.compiler_timeout(10):\n" if indent else ""
-    return (
-        _KERNEL
-        + f"""def double(x):
-    y = torch.empty_like(x)
-    n = x.numel()
-    if n == 0:
-        return y
-    stream = torch.cuda.current_stream(x.device)
-    grid = (ct.cdiv(n, 1024),)
-    key = {key}
-    if key not in _tuned:
-{timeout}{indent}        found = exhaustive_search(
-{indent}            _CONFIGS,
-{indent}            stream,
-{indent}            lambda occupancy: grid,
-{indent}            _double_kernel,
-{indent}            lambda occupancy: (x, y, n, 1024),
-{indent}            lambda occupancy: dict(occupancy=occupancy),
-{indent}        )
-        _tuned[key] = _double_kernel.replace_hints(occupancy=found.best.config)
-    ct.launch(stream, grid, _tuned[key], (x, y, n, 1024))
-    return y
-"""
-    )
-
-
-_COMPLETE = _search("(n, x.dtype, str(x.device))", "    ")
 
 
 class TuningKey(Rule):
@@ -70,15 +23,15 @@ class TuningKey(Rule):
     code = "TW316"
     severity = Severity.WARNING
     why = (
-        "What was measured for one size, dtype, flag or device is then taken for another: slow at best, and a kernel that "
-        "does not fit at worst. Which one wins depends on the order of calls."
+        "What was measured for one size, dtype, flag or device is then taken for another: slow at best, and a "
+        "kernel that does not fit at worst. Which one wins depends on the order of calls."
     )
     advice = "Put every size, flag, dtype and the device that the search passes into the key."
-    VALID = (_COMPLETE, _search("(tuple(x.shape), x.dtype, x.device.index)", "    "))
+    VALID = (COMPLETE_SEARCH, search("(tuple(x.shape), x.dtype, x.device.index)"))
     INVALID = (
-        _search("(x.dtype, str(x.device))", "    "),
-        _search("(n, str(x.device))", "    "),
-        _search("(n, x.dtype)", "    "),
+        search("(x.dtype, str(x.device))"),
+        search("(n, str(x.device))"),
+        search("(n, x.dtype)"),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -117,9 +70,10 @@ def _missing(module: Module, launch: Launch, key: ast.Tuple) -> Iterator[str]:
             annotation = ast.unparse(parameter.node.annotation).lower() if parameter.node.annotation else ""
             if not parameter.constant or "float" in annotation or _BLOCK.search(parameter.name):
                 continue  # a factor changes no timing, and a block follows from a size
-            if isinstance(value, ast.Name) and not _is_of_candidate(module, launch, value):
-                if not _is_covered(module, value, known):
-                    yield value.id
+            if not isinstance(value, ast.Name) or _is_of_candidate(module, launch, value):
+                continue
+            if not _is_covered(module, value, known):
+                yield value.id
     if any(each in text for each in ("key", "*")):
         return
     if "dtype" not in text and "itemsize" not in text and "element_size" not in text:
@@ -170,125 +124,3 @@ def _holds_size(known: set[str], tensor: ast.expr) -> bool:
     return any(
         f"{ast.unparse(tensor)}.{name}" in each for each in known for name in ("shape", "size", "numel", "stride")
     )
-
-
-class HintedPerCall(Rule):
-    """Kernel that is given new hints at every call."""
-
-    code = "TW317"
-    severity = Severity.WARNING
-    why = (
-        "replace_hints returns a new kernel with an empty cache of compiled code: at every call the compiler is asked "
-        "again, which takes milliseconds where a launch takes microseconds."
-    )
-    advice = "Keep the hinted kernel: at module level, in a dictionary, or in a function with functools.cache."
-    VALID = (
-        _COMPLETE,
-        _KERNEL + "_narrow_kernel = _double_kernel.replace_hints(occupancy=4)\n",
-        "import functools\n" + _KERNEL + "@functools.cache\ndef _hinted(occupancy):\n"
-        "    return _double_kernel.replace_hints(occupancy=occupancy)\n",
-    )
-    INVALID = (
-        _KERNEL + "def double(x, y):\n    if n := x.numel():\n"
-        "        kernel = _double_kernel.replace_hints(occupancy=4)\n"
-        "        stream = torch.cuda.current_stream(x.device)\n"
-        "        ct.launch(stream, (ct.cdiv(n, 1024),), kernel, (x, y, n, 1024))\n",
-        _KERNEL + "def double(x, y):\n    if n := x.numel():\n        stream = torch.cuda.current_stream(x.device)\n"
-        "        ct.launch(\n            stream,\n            (ct.cdiv(n, 1024),),\n"
-        "            _double_kernel.replace_hints(occupancy=4),\n            (x, y, n, 1024),\n        )\n",
-    )
-
-    def check(self, module: Module) -> Iterator[Finding]:
-        for launch in module.launches:
-            if launch.search or launch.kernel is None or launch.function is None or _is_cached(launch.function):
-                continue
-            for call in _hinting(module, launch.kernel):
-                if module.function_of(call) is launch.function and not _is_kept(module, call, launch):
-                    yield self.finding(
-                        module,
-                        call,
-                        f"{ast.unparse(call.func)} makes a kernel without compiled code at every call of "
-                        f"{launch.function.name}",
-                    )
-
-
-def _hinting(module: Module, node: ast.expr) -> Iterator[ast.Call]:
-    if isinstance(node, ast.Name):
-        for binding in definitions(module).reaching(node):
-            if binding.value is not None:
-                yield from _hinting(module, binding.value)
-    elif isinstance(node, ast.IfExp):
-        yield from _hinting(module, node.body)
-        yield from _hinting(module, node.orelse)
-    elif isinstance(node, ast.Call):
-        match node.func:
-            case ast.Attribute(attr="replace_hints", value=kernel):
-                if not isinstance(kernel, ast.Name) or module.names.resolve(kernel) != "functools":
-                    yield node
-
-
-def _is_cached(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any("cache" in ast.unparse(each) for each in function.decorator_list)
-
-
-def _is_kept(module: Module, call: ast.Call, launch: Launch) -> bool:
-    """Whether the hinted kernel is stored somewhere: in a dictionary, or an attribute."""
-    names = {ast.unparse(launch.kernel)} if launch.kernel is not None else set()
-    statement = module.statement_of(call)
-    if isinstance(statement, ast.Assign):
-        names |= {each.id for each in statement.targets if isinstance(each, ast.Name)}
-        if any(isinstance(each, ast.Subscript | ast.Attribute) for each in statement.targets):
-            return True
-    return any(
-        isinstance(node, ast.Assign)
-        and any(isinstance(each, ast.Subscript | ast.Attribute) for each in node.targets)
-        and any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node.value))
-        for node in ast.walk(launch.function or module.tree)
-    )
-
-
-class UnboundedSearch(Rule):
-    """Search that one candidate can stop."""
-
-    code = "TW318"
-    severity = Severity.WARNING
-    why = (
-        "Some candidates take minutes to compile, or none compiles on a GPU that nobody tried: the first call then hangs, "
-        "or raises `No valid config found in search space`, although the kernel itself would run."
-    )
-    advice = "Search within `with ct.compiler_timeout(seconds):`, or catch the failure and launch a default."
-    VALID = (_COMPLETE,)
-    INVALID = (_search("(n, x.dtype, str(x.device))").replace("(x, y, n, 1024)", "(x, y, n, 256 * occupancy)", 1),)
-
-    def check(self, module: Module) -> Iterator[Finding]:
-        for launch in module.launches:
-            if launch.search and not _is_bounded(module, launch.node):
-                sizes = any(_is_of_config(module, launch, each) for each in launch.arguments or ())
-                yield self.finding(
-                    module,
-                    launch.node.func,
-                    "nothing bounds the time of the compiler in this search",
-                    severity=None if sizes else Severity.INFO,
-                )
-
-
-def _is_of_config(module: Module, launch: Launch, node: ast.expr) -> bool:
-    """Whether an argument of the kernel depends on the candidate, as the size of a tile does."""
-    return any(
-        isinstance(each, ast.Name)
-        and module.function_of(binding.node) is not launch.function
-        or isinstance(module.parent(module.parent(binding.node) or binding.node), ast.Lambda)
-        for each in ast.walk(node)
-        if isinstance(each, ast.Name)
-        for binding in definitions(module).reaching(each)
-        if binding.parameter
-    )
-
-
-def _is_bounded(module: Module, call: ast.Call) -> bool:
-    for outer in module.ancestors(call):
-        if isinstance(outer, ast.With) and any("timeout" in ast.unparse(each.context_expr) for each in outer.items):
-            return True
-        if isinstance(outer, ast.Try) and outer.handlers:
-            return True
-    return False

@@ -32,8 +32,8 @@ def integers(module: Module, node: ast.expr, depth: int = _DEPTH) -> frozenset[i
         case ast.Constant(value=int(value)):
             return frozenset([value])
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            values = integers(module, operand, depth - 1)
-            return None if values is None else frozenset(-each for each in values)
+            positive = integers(module, operand, depth - 1)
+            return None if positive is None else frozenset(-each for each in positive)
         case ast.IfExp():
             return _union(module, [node.body, node.orelse], depth)
         case ast.Name():
@@ -130,3 +130,9 @@ def alternatives(module: Module, node: ast.expr, depth: int = _DEPTH) -> list[as
             values = [each.value for each in bindings if each.value is not None]
             return [found for value in values for found in alternatives(module, value, depth - 1)]
     return [node]
+
+
+def is_argument(module: Module, name: ast.Name) -> bool:
+    """Whether a name is a parameter of the function around, and nothing else."""
+    bindings = definitions(module).reaching(name)
+    return bool(bindings) and all(each.parameter for each in bindings)
