@@ -1,5 +1,7 @@
 """Helper functions run in a kernel, for every block of a grid at once, and in Python, which says what is right."""
 
+from importlib.metadata import version
+
 import cuda.tile as ct
 import pytest
 import torch
@@ -180,9 +182,18 @@ FUNCTIONS = [
 ]
 
 
+# The first release of cuda-tile that compiles them.
+SINCE = {break_out: (1, 6), nested_loops: (1, 6), return_from_nested_loops: (1, 7)}
+INSTALLED = tuple(map(int, version("cuda-tile").split(".")[:2]))
+
+
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_control_flow_does_what_python_does(function):
-    assert in_kernel(function) == [function(i) for i in range(BLOCKS)]
+    if SINCE.get(function, (1, 5)) <= INSTALLED:
+        assert in_kernel(function) == [function(i) for i in range(BLOCKS)]
+    else:
+        with pytest.raises(ct.TileSyntaxError, match="a for loop is not supported"):
+            in_kernel(function)
 
 
 def test_persistent_blocks_share_the_work():

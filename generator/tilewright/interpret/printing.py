@@ -1,5 +1,6 @@
 """Print from kernels as C's printf does; a tile is printed as nested lists of its formatted elements."""
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +51,8 @@ def _formatter(flags: str, width: str, precision: str, bits: int, kind: str) -> 
         pad = str.ljust if flags == "-" else str.rjust
         return lambda value: pad(_hexadecimal(value, kind), int(width or 0))
     if kind in "eEfFgG":
-        return lambda value: f"%{flags}{width}{precision}{kind}" % value
+        # C pads infinities and NaNs with spaces.
+        return lambda value: f"%{flags if math.isfinite(value) else flags.strip('0')}{width}{precision}{kind}" % value
     return lambda value: _integer(_as_c_integer(value, bits, signed=kind in "di"), flags, width, precision, kind)
 
 
