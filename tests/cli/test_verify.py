@@ -21,6 +21,7 @@ from tilewright.model.kernel import Compilation
 from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
 from tilewright.verify import session
+from tilewright.verify import tests
 from tilewright.verify.device import Devices
 
 pytest.importorskip("cuda.tile")
@@ -28,10 +29,19 @@ pytest.importorskip("cuda.tile")
 
 @pytest.fixture
 def operator(here, monkeypatch):
-    """The current folder is a host with one operator; compiling takes no time, and there is no GPU."""
+    """The current folder is a host with one operator; compiling and its tests take no time, and there is no GPU."""
     monkeypatch.setattr(session, "find_gpus", lambda: Devices(why_none="no GPU"))
     monkeypatch.setattr(session, "compile_operator", lambda operator, **_options: Compilation(op=operator.name))
+    monkeypatch.setattr(tests, "run_python", one_test_passes)
     return scale_add(here)
+
+
+def one_test_passes(_operator, arguments, **_options):
+    """What pytest leaves in its report."""
+    report = next(argument for argument in arguments if argument.startswith("--junit-xml="))
+    Path(report.partition("=")[2]).write_text(
+        '<testsuites><testsuite><testcase name="test_op"/></testsuite></testsuites>'
+    )
 
 
 def step(verdict, **data):
@@ -44,7 +54,7 @@ def test_one_line_for_each_step(operator, tilewright):
     assert [line.split()[0] for line in result.stdout.splitlines()] == [
         *("scale_add", "stub", "kernel", "registration", "tests", "benchmark", "verify")
     ]
-    assert result.stderr == "1 operator: 4 ok, 2 skipped\n"
+    assert result.stderr == "1 operator: 5 ok, 1 skipped\n"
 
 
 def test_all_operators_without_a_name(operator, tilewright):
@@ -70,7 +80,7 @@ def test_gpu_that_is_required(operator, tilewright):
 def test_json_is_all_there_is_on_stdout(operator, tilewright):
     document = json.loads(tilewright("verify", "--json").stdout)
     assert document["operators"][0]["name"] == "scale_add"
-    assert document["counts"]["ok"] == 4
+    assert document["counts"]["ok"] == 5
 
 
 def test_junit(operator, tilewright, here):
@@ -137,7 +147,7 @@ def test_rendered_operator_in_tilegym(tilegym_checkout, tilewright, monkeypatch)
     assert tilewright("new", "my_op").exit_code == 0
     result = tilewright("verify", "--arch", "sm_90")
     assert result.exit_code == 0, result.output
-    assert result.stderr == "1 operator: 4 ok, 2 skipped\n"
+    assert result.stderr == "1 operator: 5 ok, 1 skipped\n"
 
 
 def test_rendered_operator_that_tilegym_does_not_know(tilegym_checkout, tilewright, monkeypatch):
@@ -148,8 +158,8 @@ def test_rendered_operator_that_tilegym_does_not_know(tilegym_checkout, tilewrig
     result = tilewright("verify", "my_op")
     assert result.exit_code == Exit.FINDINGS
     failed = [line for line in result.stdout.splitlines() if "failed: " in line]
-    assert [line.split()[0] for line in failed] == ["stub", "registration"]
-    assert all(line.endswith("run: tilewright register my_op") for line in failed)
+    assert [line.split()[0] for line in failed] == ["stub", "registration", "tests"]
+    assert all(line.endswith("run: tilewright register my_op") for line in failed[:2])
 
 
 def test_being_terminated_ends_the_processes_that_it_started(here):

@@ -5,6 +5,7 @@ import pytest
 
 from tests.support.hosts import edit
 from tilewright.model.outcome import Verdict
+from tilewright.verify import tests
 from tilewright.verify.device import Devices
 from tilewright.verify.device import Gpu
 from tilewright.verify.tests import Counts
@@ -12,7 +13,7 @@ from tilewright.verify.tests import problems
 from tilewright.verify.tests import read_junit
 from tilewright.verify.tests import run
 
-WITHOUT = SimpleNamespace(devices=Devices(why_none="no GPU"))
+WITHOUT = SimpleNamespace(devices=Devices(why_none="no GPU"), interpreted_arch="sm_100")
 WITH = SimpleNamespace(devices=Devices(gpus=(Gpu(name="a GPU", arch="sm_90"),)))
 NEEDS_CUDA = "        if not torch.cuda.is_available():\n            pytest.skip"
 
@@ -61,9 +62,36 @@ def test_tests_by_hand_need_no_cases(operator):
     assert list(problems(operator)) == []
 
 
-def test_nothing_runs_without_a_gpu(operator):
+def test_tests_run_in_the_interpreter_without_a_gpu(operator):
     outcome = run(operator, WITHOUT)
-    assert (outcome.verdict, outcome.detail, outcome.data) == (Verdict.SKIPPED, "no GPU", {"missing": "gpu"})
+    assert (outcome.verdict, outcome.detail) == (Verdict.OK, "6 passed in the interpreter")
+    assert outcome.data == {"device": "interpreter", "passed": 6, "failed": 0, "skipped": 0}
+
+
+def test_interpreter_stands_for_an_architecture(operator):
+    edit(
+        operator,
+        operator.test,
+        "        self.select(backend)\n",
+        "        assert torch.cuda.get_device_capability()[0] < 10\n",
+    )
+    outcome = run(operator, WITHOUT)
+    assert outcome.detail.startswith("6 of 6 tests in the interpreter: test_op[")
+
+
+def test_wrong_results_are_found_in_the_interpreter(operator):
+    edit(operator, operator.kernel, "ct.store(Out, (i,), (tx", "ct.store(Out, (i + 1,), (tx")
+    outcome = run(operator, WITHOUT)
+    assert outcome.verdict is Verdict.FAILED
+    assert "6 of 6 tests in the interpreter: test_op[shape0-dtype0-cutile]: AssertionError: Tensor" in outcome.detail
+
+
+@pytest.mark.parametrize("module", ["torch", "cuda.tile"])
+def test_neither_gpu_nor_interpreter(operator, module, monkeypatch):
+    monkeypatch.setattr(tests, "is_installed", lambda name: name != module)
+    outcome = run(operator, WITHOUT)
+    assert (outcome.verdict, outcome.data) == (Verdict.SKIPPED, {"missing": "compiler"})
+    assert outcome.detail.startswith(f"no GPU, and no interpreter: {module} not installed: pip install")
 
 
 def test_tests_that_all_skip_are_a_failure(operator):
@@ -83,7 +111,7 @@ def test_tests_that_run_are_counted(operator):
     )
     outcome = run(operator, WITH)
     assert (outcome.verdict, outcome.detail) == (Verdict.OK, "4 passed, 2 skipped")
-    assert outcome.data == {"passed": 4, "failed": 0, "skipped": 2}
+    assert outcome.data == {"device": "gpu", "passed": 4, "failed": 0, "skipped": 2}
 
 
 def test_tests_that_fail_are_named(operator):

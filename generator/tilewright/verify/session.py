@@ -38,6 +38,12 @@ class Session:
         """The GPUs of this machine."""
         return find_gpus()
 
+    @property
+    def interpreted_arch(self) -> str:
+        """Architecture that the interpreter stands for: sm_90 unless only others were asked for."""
+        names = [target.name for target in self._targets]
+        return "sm_90" if "sm_90" in names else names[0]
+
     def compile(self, operator: Operator) -> Compilation:
         """Compile the operator for the architectures asked for."""
         with self._progress_bar(operator.name) as progress:

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tilewright.cutile.toolchain import INSTALL
+from tilewright.cutile.toolchain import is_installed
 from tilewright.model.operator import Operator
 from tilewright.model.outcome import StepOutcome
 from tilewright.verify.child import last_line
 from tilewright.verify.child import run_python
 from tilewright.verify.outcomes import failed
 from tilewright.verify.outcomes import ok
-from tilewright.verify.outcomes import skipped_without_gpu
+from tilewright.verify.outcomes import skipped
 from tilewright.verify.reading import functions
 from tilewright.verify.reading import imported_modules
 from tilewright.verify.reading import parse
@@ -67,21 +69,33 @@ def _names(statement: ast.stmt) -> Iterator[str]:
 
 
 def run(operator: Operator, session: Session) -> StepOutcome:
-    """Run them where there is a GPU."""
+    """Run them: on the GPU if there is one, else in the interpreter."""
+    place, options = "", list[str]()
     if not session.devices.gpus:
-        return skipped_without_gpu("tests", session.devices)
+        missing = [module for module in ("torch", "cuda.tile") if not is_installed(module)]
+        if missing:
+            reason = f"{session.devices.why_none}, and no interpreter: {' and '.join(missing)} not installed: {INSTALL}"
+            return skipped("tests", reason, missing="compiler")
+        place, options = " in the interpreter", _interpreted(session)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "junit.xml")
-        command = ["-m", "pytest", "-q", str(operator.test), f"--junit-xml={report}"]
+        command = ["-m", "pytest", "-q", *options, str(operator.test), f"--junit-xml={report}"]
         done = run_python(operator, command, limit=_LIMIT)
         if not report.is_file():
             return failed("tests", [f"pytest did not run: {last_line(done)}"])
         counts = read_junit(report)
-    data = {"passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped}
+    device = "interpreter" if place else "gpu"
+    data = {"device": device, "passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped}
     if counts.failed or not counts.passed:
         why = counts.first_failure or f"no test ran, {counts.skipped} skipped: {counts.first_skip}"
-        return failed("tests", [f"{counts.failed} of {counts.total} tests: {why}"], **data)
-    return ok("tests", f"{counts.passed} passed" + (f", {counts.skipped} skipped" if counts.skipped else ""), **data)
+        return failed("tests", [f"{counts.failed} of {counts.total} tests{place}: {why}"], **data)
+    skips = f", {counts.skipped} skipped" if counts.skipped else ""
+    return ok("tests", f"{counts.passed} passed{place}{skips}", **data)
+
+
+def _interpreted(session: Session) -> list[str]:
+    """Options for pytest; the plugin is named for environments in which none is loaded of itself."""
+    return ["-p", "tilewright", "--tile-device=interpret", f"--tile-arch={session.interpreted_arch}"]
 
 
 @dataclass(frozen=True, kw_only=True)
