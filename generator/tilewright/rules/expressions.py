@@ -183,7 +183,7 @@ class Expressions:
                 sizes = (Scalar(number=size, literal=size.number if size else None, constant=True) for size in shape)
                 return Sequence(tuple(sizes))
             case ((Array() | Tile() | Scalar() | View()), _):
-                return Method(owner, node.attr)
+                return self.noted("attribute", node, {"x": owner}, {"x": node.value}, Method(owner, node.attr))
         return UNKNOWN
 
     def operator(self, name: str, node: ast.expr, left: ast.expr, right: ast.expr) -> Value:
@@ -192,7 +192,7 @@ class Expressions:
         if isinstance(x, Sequence) and isinstance(y, Sequence) and name == "add":
             return Sequence(x.items + y.items)
         values = {"x": _numeric(x), "y": _numeric(y)}
-        return self._done(name, node, values, {"x": left, "y": right}, operations.computed(name, values, node))
+        return self.noted(name, node, values, {"x": left, "y": right}, operations.computed(name, values, node))
 
     def _unary(self, node: ast.UnaryOp) -> Value:
         x = _numeric(self.value(node.operand))
@@ -200,7 +200,7 @@ class Expressions:
         name = names.get(type(node.op))
         if name is None:
             return Scalar(dtype="bool") if isinstance(node.op, ast.Not) and isinstance(x, Scalar) else x
-        return self._done(name, node, {"x": x}, {"x": node.operand}, operations.unary(name, x))
+        return self.noted(name, node, {"x": x}, {"x": node.operand}, operations.unary(name, x))
 
     def _compare(self, node: ast.Compare) -> Value:
         nodes = [node.left, *node.comparators]
@@ -210,7 +210,7 @@ class Expressions:
             return UNKNOWN
         arguments = {"x": values[0], "y": values[1]}
         result = operations.binary(name, *values)
-        return self._done(name, node, arguments, {"x": nodes[0], "y": nodes[1]}, result)
+        return self.noted(name, node, arguments, {"x": nodes[0], "y": nodes[1]}, result)
 
     def _subscript(self, node: ast.Subscript) -> Value:
         owner = self.value(node.value)
@@ -219,12 +219,12 @@ class Expressions:
             new = tuple(place for place, each in enumerate(items) if _is_none(each))
             whole = all(_is_none(each) or isinstance(each, ast.Slice) for each in items)
             value = operations.subscripted(owner, len(items), new) if whole else Tile(dtype=owner.dtype)
-            return self._done("getitem", node, {"x": owner}, {"x": node.value}, value)
+            return self.noted("getitem", node, {"x": owner}, {"x": node.value}, value)
         if isinstance(node.slice, ast.Slice):
             ends = [self.value(each) if each else None for each in (node.slice.lower, node.slice.upper)]
             return _sliced(owner, *ends) if node.slice.step is None else UNKNOWN
         index = self.value(node.slice)
-        self._done("getitem", node, {"x": owner, "index": index}, {"x": node.value}, UNKNOWN)
+        self.noted("getitem", node, {"x": owner, "index": index}, {"x": node.value}, UNKNOWN)
         return element(owner, index)
 
     def _call(self, node: ast.Call) -> Value:
@@ -261,7 +261,7 @@ class Expressions:
                 given[keyword.arg] = value, keyword.value
         nodes = {key: argument for key, (_, argument) in given.items()}
         values = {key: value if key in ("array", "dtype") else _numeric(value) for key, (value, _) in given.items()}
-        return self._done(name, node, values, nodes, self._result(name, values, node))
+        return self.noted(name, node, values, nodes, self._result(name, values, node))
 
     def _result(self, name: str, values: Mapping[str, Value], node: ast.Call) -> Value:
         if name == "load":
@@ -300,7 +300,7 @@ class Expressions:
         if name in _BUILTINS and len(values) == (1 if name == "abs" else 2):
             given = dict(zip("xy", values, strict=False))
             nodes = dict(zip("xy", node.args, strict=False))
-            return self._done(_BUILTINS[name], node, given, nodes, operations.computed(_BUILTINS[name], given, node))
+            return self.noted(_BUILTINS[name], node, given, nodes, operations.computed(_BUILTINS[name], given, node))
         if name == "len" and values and isinstance(values[0], Sequence):
             return scalar(len(values[0].items))
         if name in ("float", "int", "bool") and len(values) == 1:
@@ -309,9 +309,10 @@ class Expressions:
             return values[0]
         return UNKNOWN
 
-    def _done(
+    def noted(
         self, name: str, node: ast.expr, values: Mapping[str, Value], nodes: Mapping[str, ast.expr], result: Value
     ) -> Value:
+        """Note an operation, and give its result."""
         if self.recording:
             self.flow.operations.append(
                 Operation(name, node, values, nodes, result, self.function, self.loops, self.conditions)

@@ -30,6 +30,15 @@ class KernelRule(Rule):
         """What this rule finds in one kernel and the helpers that it calls."""
 
 
+def tile_alias(module: Module) -> str | None:
+    """How the module writes `ct.`."""
+    for node in module.nodes(ast.Import):
+        for each in node.names:
+            if each.name == "cuda.tile" and each.asname:
+                return f"{each.asname}."
+    return None
+
+
 def tile_prefix(node: ast.expr) -> str | None:
     """How the source writes `ct.` where a call is written `ct.load(...)`."""
     function = node.func if isinstance(node, ast.Call) else node

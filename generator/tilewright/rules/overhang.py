@@ -12,6 +12,21 @@ from tilewright.rules.source import Module
 from tilewright.rules.symbols import Atom
 from tilewright.rules.symbols import Polynomial
 
+_DEPTH = 12
+_LIKE = ("empty_like", "zeros_like", "ones_like", "full_like")
+_VIEWS: tuple[str, ...] = (
+    "as_strided",
+    "clone",
+    "contiguous",
+    "detach",
+    "expand",
+    "flatten",
+    "permute",
+    "reshape",
+    "squeeze",
+    "t",
+)
+_VIEWS += ("transpose", "unsqueeze", "view")
 _POWER_NAMES = ("next_power_of_2", "next_power_of_two", "next_pow2", "next_pow_2", "_power_of_two", "power_of_two")
 
 
@@ -32,6 +47,35 @@ class Launches:
             if parameter in bound
             for value in values_of(self.module, bound[parameter], launch.node)
         ]
+
+    def dtypes(self, parameter: str) -> frozenset[str] | None:
+        """What the dtype of an array can be, as text: "torch.float32", "x.dtype"; None where that is not known."""
+        found: set[str] = set()
+        for given in self.given(parameter):
+            root = self._allocation(given)
+            keywords = {each.arg: each.value for each in root.keywords} if isinstance(root, ast.Call) else {}
+            if "dtype" in keywords:
+                found |= {ast.unparse(each) for each in values_of(self.module, keywords["dtype"], keywords["dtype"])}
+            elif isinstance(root, ast.Call) and root.args and self.module.names.torch(root.func) in _LIKE:
+                found.add(f"{ast.unparse(self._allocation(root.args[0]))}.dtype")
+            elif isinstance(root, ast.Name):
+                found.add(f"{root.id}.dtype")
+            else:
+                return None
+        return frozenset(found) or None
+
+    def _allocation(self, node: ast.expr) -> ast.expr:
+        """The tensor of which an expression is a view or a copy."""
+        for _ in range(_DEPTH):
+            node = resolved(self.module, node)
+            match node:
+                case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in _VIEWS:
+                    node = owner
+                case ast.Subscript(value=owner):
+                    node = owner
+                case _:
+                    break
+        return node
 
     def rounded_up(self, parameter: str) -> str | None:
         """What the host rounds up to a power of two to get the parameter, where it does so for all launches."""

@@ -42,7 +42,12 @@ class Array(Value):
     @property
     def dtype(self) -> str:
         """The dtype of its elements: not known, but the same wherever this text is."""
-        return f"{self.name}.dtype"
+        return f"{self.whole}.dtype"
+
+    @property
+    def whole(self) -> str:
+        """The parameter, of which this may be a part."""
+        return self.name.partition(".")[0]
 
 
 class Outside(Enum):

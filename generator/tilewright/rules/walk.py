@@ -127,6 +127,8 @@ class Walk(Expressions):
     def _assign(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
             self.variables[target.id] = value
+        elif isinstance(target, ast.Subscript):
+            self.noted("setitem", target, {"x": self.value(target.value)}, {"x": target.value}, UNKNOWN)
         elif isinstance(target, ast.Tuple | ast.List):
             for place, each in enumerate(target.elts):
                 if isinstance(each, ast.Starred):

@@ -255,7 +255,7 @@ class PaddingNoLongerZero(KernelRule):
         + '''@ct.kernel
 def variance_kernel(X, Y, N: ct.Constant[int], TILE: ct.Constant[int]):
     """Y (M, 1) = variances of the rows of X (M, N), where N <= TILE."""
-    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     mean = ct.sum(tile, 1, keepdims=True) / N
     inside = ct.arange(TILE, dtype=ct.int32)[None, :] < N
     centered = ct.where(inside, tile - mean, 0.0)
@@ -273,7 +273,7 @@ def variance(x, out):
         + '''@ct.kernel
 def variance_kernel(X, Y, N: ct.Constant[int], TILE: ct.Constant[int]):
     """Y (M, 1) = variances of the rows of X (M, N), where N <= TILE."""
-    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     mean = ct.sum(tile, 1, keepdims=True) / N
     centered = tile - mean
     ct.store(Y, (ct.bid(0), 0), ct.sum(centered * centered, 1, keepdims=True) / N)
@@ -290,7 +290,7 @@ def exp_sum_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, 1) = sums of the exponentials of the rows of X (M, N)."""
     total = ct.zeros((1, TILE), ct.float32)
     for j in range(ct.cdiv(X.shape[1], TILE)):
-        tile = ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+        tile = ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
         total = total + ct.exp(tile)
     ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True))
 ''',
@@ -323,7 +323,7 @@ class WrongDivisor(KernelRule):
         + '''@ct.kernel
 def mean_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, 1) = means of the rows of X (M, N), where N <= TILE."""
-    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True) / X.shape[1])
 
 
@@ -337,7 +337,7 @@ def mean(x, out):
         + '''@ct.kernel
 def mean_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, 1) = means of the rows of X (M, N), where N <= TILE."""
-    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True) / TILE)
 
 

@@ -59,7 +59,7 @@ class NoPowerOfTwo(KernelRule):
         + '''@ct.kernel
 def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, 1) = sums of the rows of X (M, N), where N <= TILE."""
-    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True))
 
 
@@ -73,7 +73,7 @@ def row_sum(x, out):
         + '''@ct.kernel
 def row_sum_kernel(X, Y, N: ct.Constant[int]):
     """Y (M, 1) = sums of the rows of X (M, N)."""
-    tile = ct.load(X, (ct.bid(0), 0), (1, N), padding_mode=ct.PaddingMode.ZERO)
+    tile = ct.load(X, (ct.bid(0), 0), (1, N), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True))
 
 

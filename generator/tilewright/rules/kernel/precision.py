@@ -1,0 +1,239 @@
+"""Sums, products and functions that are computed in half precision."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from tilewright.rules.dtypes import HALF
+from tilewright.rules.dtypes import of_array
+from tilewright.rules.finding import Finding
+from tilewright.rules.finding import Fix
+from tilewright.rules.finding import Severity
+from tilewright.rules.flow import Flow
+from tilewright.rules.flow import Operation
+from tilewright.rules.kernel_rule import HEAD
+from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.kernel_rule import tile_prefix
+from tilewright.rules.operations import TRANSCENDENTAL
+from tilewright.rules.rule import Proof
+from tilewright.rules.values import Scalar
+from tilewright.rules.values import Tile
+from tilewright.rules.values import Value
+
+_WIDE = re.compile(r"\.(float32|float64|float|double|u?int\d+|int|long|short|bool)$")
+
+
+def _half(flow: Flow, value: Value, *, stored: bool = True) -> str | None:
+    """How a dtype that is, or may be, half precision is said.
+
+    With `stored` that of an array counts only where the kernel also stores values of that dtype: then it is one of the
+    operands, and no table of statistics, which are kept in float32.
+    """
+    dtype = value.dtype if isinstance(value, Tile | Scalar) else None
+    if dtype in HALF:
+        return dtype
+    array = of_array(dtype)
+    known = flow.launches.dtypes(array) if array else None
+    if known and all(_WIDE.search(each) for each in known):
+        return None
+    return f"the dtype of {array}" if array and (not stored or _is_stored(flow, dtype)) else None
+
+
+def _is_stored(flow: Flow, dtype: str | None) -> bool:
+    values = (each.value("tile" if each.name == "store" else "value") for each in flow.named("store", "scatter"))
+    return any(isinstance(each, Tile | Scalar) and each.dtype == dtype for each in values)
+
+
+def _widened(flow: Flow, operation: Operation, parameter: str = "x") -> Fix | None:
+    """Convert one argument to float32 first; only for a name, an attribute or a call, which need no parentheses."""
+    node = operation.nodes.get(parameter)
+    prefix = tile_prefix(operation.node)
+    if prefix is None or not isinstance(node, ast.Name | ast.Call | ast.Subscript | ast.Attribute):
+        return None
+    end = flow.module.span(node)
+    text = f".astype({prefix}float32)"
+    return Fix("Compute in float32", (flow.module.insertion(end.end_line, end.end_column, text),))
+
+
+class HalfPrecisionSum(KernelRule):
+    """A sum or product over many elements in half precision."""
+
+    code = "TW230"
+    severity = Severity.WARNING
+    why = (
+        "`ct.sum` adds in the dtype of its operand: in float16 a sum beyond 65504 is inf, and in both half dtypes "
+        "each addition rounds to three digits."
+    )
+    advice = "Convert before the reduction, `ct.sum(x.astype(ct.float32), 1)`, and back before the store."
+    proof = Proof.NUMBERS
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, 1) = sums of the rows of X (M, N), where N <= TILE."""
+    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, 1) = sums of the rows of X (M, N) of float16, where N <= TILE."""
+    tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float16)
+    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
+''',
+        HEAD
+        + '''@ct.kernel
+def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, 1) = sums of the rows of X (M, N)."""
+    total = ct.zeros((1, TILE), ct.float16)
+    for j in range(ct.cdiv(X.shape[1], TILE)):
+        total = total + ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float16)
+    ct.store(Y, (ct.bid(0), 0), ct.sum(total.astype(ct.float32), 1, keepdims=True).astype(Y.dtype))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Reductions of tiles that are of half precision, or of an array's dtype, and sums carried by loops."""
+        for operation in flow.named("sum", "prod", "cumsum", "cumprod"):
+            dtype = _half(flow, operation.value("x"))
+            if dtype is not None:
+                message = f"ct.{operation.name} adds in {dtype}"
+                if operation.name in ("prod", "cumprod"):
+                    message = f"ct.{operation.name} multiplies in {dtype}"
+                yield self.finding(flow.module, operation.node, message, fix=_widened(flow, operation))
+        for carry in flow.carries:
+            before = carry.before
+            if isinstance(before, Tile) and before.dtype in HALF and before.number == 0 and before.start is not None:
+                message = f"{carry.name} is summed in {before.dtype} over the loop in line {carry.loop.lineno}"
+                yield self.finding(flow.module, before.start, message)
+
+
+class HalfPrecisionProduct(KernelRule):
+    """A product of matrices with an accumulator in half precision."""
+
+    code = "TW231"
+    severity = Severity.WARNING
+    why = (
+        "`ct.matmul` and `@` give, and add up in, the dtype of their operands: float16 for float16, int8 for int8. "
+        "With 4096 products the error is a hundred times that of an accumulator in float32."
+    )
+    advice = "Use `acc = ct.mma(a, b, acc)` with `acc = ct.zeros(shape, ct.float32)`, for integers with ct.int32."
+    proof = Proof.NUMBERS
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def product_kernel(A, B, C, TILE: ct.Constant[int]):
+    """C = A @ B, all (TILE, TILE)."""
+    a, b = ct.load(A, (0, 0), (TILE, TILE)), ct.load(B, (0, 0), (TILE, TILE))
+    acc = ct.mma(a, b, ct.zeros((TILE, TILE), ct.float32))
+    ct.store(C, (0, 0), acc.astype(C.dtype))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def product_kernel(A, B, C, TILE: ct.Constant[int]):
+    """C = A @ B, all (TILE, TILE)."""
+    a, b = ct.load(A, (0, 0), (TILE, TILE)), ct.load(B, (0, 0), (TILE, TILE))
+    ct.store(C, (0, 0), (a @ b).astype(C.dtype))
+''',
+        HEAD
+        + '''@ct.kernel
+def product_kernel(A, B, C, TILE: ct.Constant[int]):
+    """C = A @ B, all (TILE, TILE) of float16."""
+    a, b = ct.load(A, (0, 0), (TILE, TILE)), ct.load(B, (0, 0), (TILE, TILE))
+    acc = ct.mma(a, b, ct.zeros((TILE, TILE), ct.float16))
+    ct.store(C, (0, 0), acc.astype(C.dtype))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """`matmul` on what may be half precision, and accumulators that are."""
+        for operation in flow.named("matmul"):
+            operands = (operation.value("x"), operation.value("y"))
+            found = [dtype for each in operands if (dtype := _half(flow, each, stored=False))]
+            if len(found) == 2:
+                how = "@" if isinstance(operation.node, ast.BinOp) else "ct.matmul"
+                yield self.finding(flow.module, operation.node, f"{how} adds up in {found[0]}, and gives that")
+        for operation in flow.named("mma"):
+            acc = operation.value("acc")
+            if isinstance(acc, Tile) and acc.dtype in HALF:
+                yield self.finding(flow.module, operation.nodes["acc"], f"the accumulator of ct.mma is {acc.dtype}")
+
+
+class HalfPrecisionFunction(KernelRule):
+    """A transcendental function in half precision."""
+
+    code = "TW232"
+    severity = Severity.WARNING
+    why = (
+        "`ct.exp`, `ct.log` and the like compute in the dtype of their operand: in half precision the result has "
+        "three digits at most, and `exp` of more than 11 is inf in float16."
+    )
+    advice = "Convert first, `ct.exp(x.astype(ct.float32))`, and back before the store."
+    proof = Proof.NUMBERS
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def exp_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = exp(X (N,))."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32)
+    ct.store(Y, (ct.bid(0),), ct.exp(tile).astype(Y.dtype))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def exp_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = exp(X (N,))."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,))
+    ct.store(Y, (ct.bid(0),), ct.exp(tile))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Functions of tiles that are, or are loaded from what may be, half precision."""
+        for operation in flow.named(*(TRANSCENDENTAL - {"pow"})):
+            value = operation.value("x1" if operation.name == "atan2" else "x")
+            dtype = _half(flow, value)
+            if dtype is not None:
+                message = f"ct.{operation.name} computes in {dtype}"
+                yield self.finding(flow.module, operation.node, message, fix=_widened(flow, operation))
+
+
+class MixedHalves(KernelRule):
+    """float16 meets bfloat16."""
+
+    code = "TW233"
+    severity = Severity.ERROR
+    why = "Neither holds all values of the other, so the compiler refuses to choose."
+    advice = "Convert both to float32."
+    proof = Proof.COMPILER
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def add_kernel(X, Y, Z, TILE: ct.Constant[int]):
+    """Z (N,) = X (N,) of float16 + Y (N,) of bfloat16."""
+    x, y = ct.load(X, (ct.bid(0),), (TILE,)), ct.load(Y, (ct.bid(0),), (TILE,))
+    ct.store(Z, (ct.bid(0),), x.astype(ct.float32) + y.astype(ct.float32))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def add_kernel(X, Y, Z, TILE: ct.Constant[int]):
+    """Z (N,) = X (N,) + Y (N,)."""
+    x, y = ct.load(X, (ct.bid(0),), (TILE,)), ct.load(Y, (ct.bid(0),), (TILE,))
+    ct.store(Z, (ct.bid(0),), x.astype(ct.float16) + y.astype(ct.bfloat16))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Arithmetic between the two."""
+        for operation in flow.named("add", "sub", "mul", "truediv", "maximum", "minimum", "where"):
+            dtypes = {each.dtype for each in (operation.value("x"), operation.value("y")) if isinstance(each, Tile)}
+            if dtypes == HALF:
+                yield self.finding(flow.module, operation.node, "float16 and bfloat16 have no common dtype")

@@ -1,0 +1,166 @@
+"""What is written: its dtype, and results that are dropped."""
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from tilewright.rules.finding import Finding
+from tilewright.rules.finding import Fix
+from tilewright.rules.finding import Severity
+from tilewright.rules.flow import Flow
+from tilewright.rules.flow import Operation
+from tilewright.rules.kernel_rule import HEAD
+from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.operations import BINARY
+from tilewright.rules.operations import REDUCTIONS
+from tilewright.rules.operations import SCANS
+from tilewright.rules.operations import UNARY
+from tilewright.rules.rule import Proof
+from tilewright.rules.values import Array
+from tilewright.rules.values import Tile
+from tilewright.rules.values import Value
+
+_SHAPES = (
+    "astype",
+    "bitcast",
+    "broadcast_to",
+    "cat",
+    "expand_dims",
+    "extract",
+    "permute",
+    "reshape",
+    "transpose",
+    "where",
+)
+_PURE = BINARY | UNARY | REDUCTIONS | SCANS | frozenset({"mma", "mma_scaled", "matmul", "load", "gather", *_SHAPES})
+
+
+class DroppedResult(KernelRule):
+    """The result of an operation is not used."""
+
+    code = "TW240"
+    severity = Severity.ERROR
+    why = "Nothing in cuTile changes a tile in place: `ct.mma(a, b, acc)` gives the new accumulator, and leaves `acc`."
+    advice = "Assign the result: `acc = ct.mma(a, b, acc)`."
+    proof = Proof.NUMBERS
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def product_kernel(A, B, C, TILE: ct.Constant[int]):
+    """C = A @ B, all (TILE, TILE)."""
+    a, b = ct.load(A, (0, 0), (TILE, TILE)), ct.load(B, (0, 0), (TILE, TILE))
+    acc = ct.zeros((TILE, TILE), ct.float32)
+    acc = ct.mma(a, b, acc)
+    ct.store(C, (0, 0), acc.astype(C.dtype))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def product_kernel(A, B, C, TILE: ct.Constant[int]):
+    """C = A @ B, all (TILE, TILE)."""
+    a, b = ct.load(A, (0, 0), (TILE, TILE)), ct.load(B, (0, 0), (TILE, TILE))
+    acc = ct.zeros((TILE, TILE), ct.float32)
+    ct.mma(a, b, acc)
+    ct.store(C, (0, 0), acc.astype(C.dtype))
+''',
+        HEAD
+        + '''@ct.kernel
+def half_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,) / 2."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,))
+    ct.mul(tile, 0.5)
+    ct.store(Y, (ct.bid(0),), tile)
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Statements that are only such a call."""
+        for operation in flow.named(*_PURE):
+            if isinstance(flow.module.parent(operation.node), ast.Expr):
+                message = f"the result of ct.{operation.name} is not used: it changes nothing in place"
+                yield self.finding(flow.module, operation.node, message, fix=self._fix(flow, operation))
+
+    def _fix(self, flow: Flow, operation: Operation) -> Fix | None:
+        acc = operation.nodes.get("acc")
+        if operation.name != "mma" or not isinstance(acc, ast.Name):
+            return None
+        span = flow.module.span(operation.node)
+        return Fix(f"Assign to {acc.id}", (flow.module.insertion(span.line, span.column, f"{acc.id} = "),))
+
+
+def _written(operation: Operation) -> Value:
+    return operation.value("tile" if operation.name == "store" else "value")
+
+
+class DtypeOfAnother(KernelRule):
+    """A result is converted to the dtype of another array than the one that it is stored to."""
+
+    code = "TW241"
+    severity = Severity.WARNING
+    why = (
+        "Where the two arrays differ in dtype the result is rounded to the wrong one, and a store to a narrower array "
+        "does not compile."
+    )
+    advice = "Convert to the dtype of the target: `ct.store(Y, index, tile.astype(Y.dtype))`."
+    proof = Proof.NUMBERS
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = 2 X (N,)."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32) * 2.0
+    ct.store(Y, (ct.bid(0),), tile.astype(Y.dtype))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = 2 X (N,)."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32) * 2.0
+    ct.store(Y, (ct.bid(0),), tile.astype(X.dtype))
+
+
+def double(x, out):
+    ct.launch(torch.cuda.current_stream(), (ct.cdiv(x.numel(), 1024),), double_kernel, (x, out, 1024))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Stores whose value was converted last to the dtype of another array."""
+        for operation in flow.named("store", "scatter"):
+            array, tile = operation.value("array"), _written(operation)
+            if not isinstance(array, Array) or not isinstance(tile, Tile) or tile.cast in (None, array.whole):
+                continue
+            if not _may_differ(flow, array.whole, tile.cast or ""):
+                continue
+            message = f"converted to the dtype of {tile.cast}, but stored to {array.whole}"
+            node = operation.nodes["tile" if operation.name == "store" else "value"]
+            yield self.finding(flow.module, node, message, fix=self._fix(flow, node, tile, array))
+
+    def _fix(self, flow: Flow, node: ast.expr, tile: Tile, array: Array) -> Fix | None:
+        """Only where the conversion is written in the store."""
+        for each in ast.walk(node):
+            written = isinstance(each, ast.Attribute) and each.attr == "dtype" and isinstance(each.value, ast.Name)
+            if written and flow.module.source(each) == f"{tile.cast}.dtype":
+                return Fix(f"Convert to {array.name}.dtype", (flow.module.replacement(each, f"{array.name}.dtype"),))
+        return None
+
+
+def _may_differ(flow: Flow, target: str, source: str) -> bool:
+    """Whether the host gives the target a dtype of its own, or takes it from its caller."""
+    written, read = flow.launches.dtypes(target), flow.launches.dtypes(source)
+    if written is None or read is None or written & read:
+        return False
+    names = {each.removesuffix(".dtype") for each in written if each.endswith(".dtype")}
+    functions = [launch.function for launch in flow.launches.launches]
+    return all(any(_is_argument(function, name) for function in functions) for name in names)
+
+
+def _is_argument(function: ast.FunctionDef | ast.AsyncFunctionDef | None, name: str) -> bool:
+    """Whether it is where the caller of a function asks for the result."""
+    if function is None or function.name.startswith("_") or "out" not in name.lower():
+        return False
+    arguments = function.args
+    return any(each.arg == name for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
