@@ -61,7 +61,7 @@ def numbers(element):
 def test_floats_are_rounded_once_in_every_mode_of_the_compiler(source, target):
     modes = ENCODED_MODES.get(target.name, ["nearest_even"]) if target.encoded else MODES
 
-    @settings(max_examples=6, deadline=None, database=None)
+    @settings(max_examples=4, deadline=None, database=None)
     @given(st.lists(numbers(source), min_size=1, max_size=15))
     def check(values):
         tile = tile_of(values, source)
@@ -86,7 +86,7 @@ def test_integers_become_floats_with_one_rounding(source, target):
         lambda x: (x - source.lowest) % modulus + source.lowest
     )
 
-    @settings(max_examples=6, deadline=None, database=None)
+    @settings(max_examples=4, deadline=None, database=None)
     @given(st.lists(fitting, min_size=1, max_size=15))
     def check(values):
         convert = cast(source, target)
@@ -118,7 +118,7 @@ def test_integers_wrap_into_integers(source, target):
 @pytest.mark.parametrize("target", INTEGERS, ids=lambda each: each.name)
 @pytest.mark.parametrize("source", FLOATS, ids=lambda each: each.name)
 def test_floats_in_range_become_integers_towards_zero(source, target):
-    @settings(max_examples=6, deadline=None, database=None)
+    @settings(max_examples=4, deadline=None, database=None)
     @given(st.lists(numbers(source), min_size=1, max_size=15))
     def check(values):
         tile = tile_of(values, source)

@@ -69,3 +69,10 @@ def test_placeholders_are_zero():
     assert run("make_dummy", ct.float32, (2,)).tolist() == [[0.0, 0.0]]
     assert run("make_dummy", ct.int32) == 0
     assert run("make_dummy") is None
+
+
+def test_assignments_pass_values_on():
+    value = torch.zeros(1)
+    step = LOWERINGS["assign"].handler(SimpleNamespace(value="the variable"))
+    assert step.operands == ("the variable",)
+    assert step.function(value) is value

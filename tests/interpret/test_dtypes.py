@@ -51,6 +51,10 @@ def test_integers_wrap_as_in_numpy(name, value):
     assert dtypes.wrap(value, each) == int(expected)
 
 
+def test_every_number_but_zero_is_true():
+    assert [dtypes.wrap(value, dtypes.BOOL) for value in (0, 1, 2, -1)] == [False, True, True, True]
+
+
 def test_scalars_become_tiles_of_one_element():
     assert dtypes.as_tensor(2**64 - 1, dtypes.UINT64).tolist() == [-1]
     assert dtypes.as_tensor(True, dtypes.BOOL).tolist() == [True]

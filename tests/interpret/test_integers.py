@@ -48,7 +48,7 @@ def check(function, element, cases, expected):
 
 @BY_NAME
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "min", "max"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_arithmetic_wraps(name, element, data):
     cases = data.draw(pairs(element))
@@ -59,7 +59,7 @@ def test_arithmetic_wraps(name, element, data):
 
 @BY_NAME
 @pytest.mark.parametrize("name", ["floordiv", "truncdiv", "cdiv", "c_mod"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_division_rounds_as_its_name_says(name, element, data):
     cases = [(x, y) for x, y in data.draw(pairs(element)) if y] or [(7, 2)]
@@ -94,7 +94,7 @@ def test_division_by_zero_gives_what_an_h200_gave():
 
 @BY_NAME
 @pytest.mark.parametrize("name", ["and_", "or_", "xor"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_bits(name, element, data):
     cases = data.draw(pairs(element))
@@ -105,7 +105,7 @@ def test_bits(name, element, data):
 
 @BY_NAME
 @pytest.mark.parametrize("name", ["lshift", "rshift"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_shifts_beyond_the_width_shift_everything_out(name, element, data):
     counts = st.one_of(st.integers(0, min(2 * element.bits, element.highest)), numbers(element))
@@ -122,7 +122,7 @@ def test_shifts_beyond_the_width_shift_everything_out(name, element, data):
 
 @BY_NAME
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_comparisons(name, element, data):
     cases = data.draw(pairs(element))
@@ -137,7 +137,7 @@ def test_comparisons(name, element, data):
 
 
 @BY_NAME
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_one_operand(element, data):
     cases = data.draw(st.lists(numbers(element), min_size=1, max_size=20))
