@@ -18,9 +18,11 @@ from tilewright.interpret.settings import Settings
 from tilewright.interpret.translate import TranslatedKernel
 
 
-def work(function, grid, *, at_once=8, in_order=False, memory=None, step_limit=100):
-    kernel = TranslatedKernel(name="kernel", function=function, source="", block_bytes=1, in_order=in_order, typed=None)
-    settings = Settings(batch_bytes=at_once, step_limit=step_limit)
+def work(function, grid, *, at_once=8, in_order=False, memory=None, step_limit=100, block_bytes=1000):
+    kernel = TranslatedKernel(
+        name="kernel", function=function, source="", block_bytes=block_bytes, in_order=in_order, typed=None
+    )
+    settings = Settings(batch_bytes=at_once * block_bytes, step_limit=step_limit)
     return Work(kernel=kernel, grid=grid, arguments=(), memory=memory or Memory(), settings=settings)
 
 
@@ -130,6 +132,22 @@ def test_batch_that_memory_does_not_suffice_for_is_halved():
 
     run_grid(work(function, (8, 1, 1)))
     assert finished == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def test_writes_that_are_logged_keep_the_limit_of_memory():
+    results = torch.zeros(64, dtype=torch.int32)
+    memory, count = counting(results)
+    finished = []
+
+    def function(run):
+        for _ in range(10):
+            count(run)
+        finished.append(run.size)
+
+    # Each of the 10 writes of a block logs an old value of 4 bytes and its place, of 8; 512 bytes are for 4 blocks.
+    run_grid(work(function, (64, 1, 1), at_once=64, block_bytes=8, memory=memory))
+    assert results.tolist() == [10] * 64
+    assert finished == [4] * 16
 
 
 def test_block_that_waits_for_an_earlier_one_ends():

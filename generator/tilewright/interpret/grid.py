@@ -87,14 +87,14 @@ def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
         except Exception as err:
             raise FailedBlock(_index(int(blocks[0]), work.grid), err) from err
         return ()
-    work.memory.begin()
+    work.memory.begin(work.settings.batch_bytes)
     try:
         work.kernel.function(run, *work.arguments)
     except Diverge as divergence:
         instead = _one_by_one(blocks) if work.memory.ordered else _split(blocks, divergence.condition)
     except StepLimitExceeded:
         instead = _one_by_one(blocks)  # one block may wait for another
-    except Exception:
+    except Exception:  # a fault, or too little memory for so many blocks
         instead = [blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]]
     except BaseException:
         work.memory.undo()

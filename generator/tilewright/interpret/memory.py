@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import enum
+import sys
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from torch import Tensor
 from tilewright.interpret.faults import MisalignedAccess
 from tilewright.interpret.faults import OutOfBounds
 from tilewright.interpret.run import Diverge
+
+
+class LogFull(Exception):
+    """A batch writes more than may be logged; fewer blocks at once write less."""
 
 
 class Undetermined(enum.Enum):
@@ -82,6 +87,7 @@ class Memory:
         self.ordered = False  # the batch has done what makes its blocks' order count: atomic accesses
         self._bases: list[int] = []
         self._log: list[tuple[Tensor, Tensor | None, Tensor]] | None = None
+        self._log_left = 0  # bytes
 
     def add(self, tensor: Tensor, name: str = "an array") -> None:
         """Let the launch touch the storage of `tensor` (on the CPU), an argument or an element of one."""
@@ -133,7 +139,7 @@ class Memory:
         for allocation, positions, lanes in self._locate(addresses, values.dtype, "write"):
             memory = allocation.flat(values.dtype)
             if self._log is not None:
-                self._log.append((memory, positions, memory.index_select(0, positions)))
+                self._note(memory, positions, memory.index_select(0, positions))
             memory.scatter_(0, positions, values if lanes is None else values[lanes])
 
     def _locate(
@@ -217,15 +223,23 @@ class Memory:
         """Write to a view that `box` (no positions) or `boxes` returned; no stride of more than one element is 0."""
         if self._log is not None:
             old = view.clone() if positions is None else view.index_select(0, positions)
-            self._log.append((view, positions, old))
+            self._note(view, positions, old)
         _put(view, positions, values)
 
     # Batches
 
-    def begin(self) -> None:
-        """Start to log writes."""
+    def begin(self, most_bytes: int = sys.maxsize) -> None:
+        """Start to log writes; one for which the log would take more bytes is not done and raises `LogFull`."""
         self._log = []
+        self._log_left = most_bytes
         self.ordered = False
+
+    def _note(self, view: Tensor, positions: Tensor | None, old: Tensor) -> None:
+        assert self._log is not None
+        self._log_left -= old.nbytes + (0 if positions is None else positions.nbytes)
+        if self._log_left < 0:
+            raise LogFull
+        self._log.append((view, positions, old))
 
     def undo(self) -> None:
         """Take back all writes since `begin`, and stop to log."""
