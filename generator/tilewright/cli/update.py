@@ -73,6 +73,7 @@ def update(
     from tilewright.update import plan_update
     from tilewright.update import read_behind
     from tilewright.update import recorded_operators
+    from tilewright.update import refuse_if_begun
 
     host, source = require_host(), locate()
     if continue_ or abort:
@@ -98,9 +99,11 @@ def update(
         if behind:
             raise typer.Exit(Exit.FINDINGS)
         return
+    writes = not (dry_run or diff)
+    if writes:
+        refuse_if_begun(host.root)
     with progress_bar("rendering", shown=not json) as progress:
         plan = plan_update(host, source, chosen, to=to, strategy=conflict.value, progress=progress)
-    writes = not (dry_run or diff)
     if writes and plan.changes_anything:
         carry_out(plan)
     if json:

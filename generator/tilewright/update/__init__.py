@@ -6,6 +6,7 @@ from tilewright.update.behind import read_behind
 from tilewright.update.outcome import Plan
 from tilewright.update.plan import plan_update
 from tilewright.update.plan import recorded_operators
+from tilewright.update.progress import refuse_if_begun
 from tilewright.update.run import abort
 from tilewright.update.run import carry_out
 from tilewright.update.run import continue_
@@ -20,4 +21,5 @@ __all__ = [
     "plan_update",
     "read_behind",
     "recorded_operators",
+    "refuse_if_begun",
 ]

@@ -62,13 +62,14 @@ def read(root: Path) -> Progress | None:
 
 
 def require(root: Path) -> Progress:
-    """The update that has begun.
+    """The update that has begun; what one left that was killed before that is removed.
 
     Raises:
         UsageError: None has.
     """
     found = read(root)
     if found is None:
+        clear(root)
         raise UsageError(
             f"no update is in progress in {root}",
             expected="expected one that was interrupted, or that has conflicts",
@@ -77,7 +78,7 @@ def require(root: Path) -> Progress:
     return found
 
 
-def refuse(root: Path) -> None:
+def refuse_if_begun(root: Path) -> None:
     """Refuse to begin an update while another one has begun.
 
     Raises:

@@ -30,7 +30,7 @@ def carry_out(plan: Plan) -> None:
 
     def begin() -> ChangeSet:
         nonlocal begun
-        progress.refuse(root)
+        progress.refuse_if_begun(root)
         if repository:
             repository.refuse_if_busy()
             repository.refuse_if_unclean(_touched(plan))
@@ -56,7 +56,6 @@ def continue_(root: Path) -> Progress:
     Raises:
         UsageError: No update is in progress, or a conflict is not settled.
     """
-    progress.require(root)  # before the lock, which leaves a trace
     repository = Repository.around(root)
     with progress.exclusive(root):
         found = progress.require(root)
@@ -77,7 +76,6 @@ def abort(root: Path) -> tuple[PurePosixPath, ...]:
     Raises:
         UsageError: No update is in progress.
     """
-    progress.require(root)
     repository = Repository.around(root)
     with progress.exclusive(root):
         found = progress.require(root)

@@ -1,0 +1,156 @@
+"""An update that is killed at any moment can be continued and taken back."""
+
+import os
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from tests.support.kills import count_calls
+from tests.support.kills import run_and_kill
+from tests.support.releases import NEXT
+from tests.support.releases import commit
+from tests.support.releases import contents
+from tests.support.releases import git
+from tilewright.changes import recover
+from tilewright.config import find_host
+from tilewright.errors import UsageError
+from tilewright.update import abort
+from tilewright.update import carry_out
+from tilewright.update import continue_
+from tilewright.update import plan_update
+from tilewright.update import progress
+
+KERNEL = "my_ops/swish/cutile.py"
+
+
+@pytest.fixture(scope="module")
+def planned(pristine, tmp_path_factory):
+    """A host with an edit that conflicts and one that does not, and the plan of its update."""
+    source, made = pristine
+    root = shutil.copytree(made, tmp_path_factory.mktemp("planned") / "host")
+    _, rest = (root / KERNEL).read_text().split("\n", 1)
+    (root / KERNEL).write_text(f'"""Mine."""\n{rest}# mine\n')
+    commit(root)
+    return root, plan_update(find_host(root), source, ["swish", "total"])
+
+
+@pytest.fixture(scope="module")
+def moments(planned, tmp_path_factory):
+    """How many moments there are at which a kill may come."""
+    _, plan = copied(planned, tmp_path_factory.mktemp("counted") / "host")
+    return count_calls(lambda: carry_out(plan))
+
+
+def copied(planned, target):
+    root, plan = planned
+    shutil.copytree(root, target)
+    return target, replace(plan, changes=replace(plan.changes, root=target))
+
+
+def kill_then(way, planned, target, call):
+    """Kill an update, then go on or back; returns what the files were and are."""
+    root, plan = copied(planned, target)
+    before = contents(root)
+    assert run_and_kill(lambda: carry_out(plan), call)
+    recover(root)  # as every command does first
+    begun = progress.read(root)
+    if begun is None:  # killed before the first step
+        with pytest.raises(UsageError, match="no update is in progress"):
+            way(root)
+        carry_out(plan)
+        way = continue_
+    elif begun.written and way is continue_:  # killed after the last one
+        with pytest.raises(UsageError, match="not settled"):
+            way(root)
+    else:
+        way(root)
+    after = contents(root)
+    if way is continue_:
+        assert b"<<<<<<< owner\n" in after[KERNEL]
+        assert f"UU {KERNEL}" in git(root, "status", "--porcelain").splitlines()
+        abort(root)
+    assert contents(root) == before
+    assert git(root, "status", "--porcelain", "--ignored") == ""
+    shutil.rmtree(root)
+
+
+@pytest.mark.parametrize("way", [continue_, abort])
+def test_after_a_kill_there_is_a_way_on_and_a_way_back(planned, moments, tmp_path, way):
+    assert moments > 30
+    for part in range(5):
+        kill_then(way, planned, tmp_path / "host", 1 + part * (moments - 1) // 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [continue_, abort])
+def test_that_is_so_for_every_moment(planned, moments, tmp_path, way):
+    for call in range(1, moments + 1):
+        kill_then(way, planned, tmp_path / "host", call)
+
+
+def test_a_way_back_that_is_killed_can_be_gone_again(planned, tmp_path):
+    root, plan = copied(planned, tmp_path / "host")
+    before = contents(root)
+    carry_out(plan)
+    for call in (3, 9, 15):
+        assert run_and_kill(lambda: abort(root), call)
+        recover(root)
+    abort(root)
+    assert contents(root) == before
+    assert git(root, "status", "--porcelain", "--ignored") == ""
+
+
+def test_an_edit_after_the_kill_is_not_overwritten(planned, moments, tmp_path):
+    root, plan = copied(planned, tmp_path / "host")
+    assert run_and_kill(lambda: carry_out(plan), moments * 3 // 4)
+    recover(root)
+    (root / "my_ops/total/cutile.py").write_text("an hour of work\n")
+    with pytest.raises(UsageError, match="edited after the update was killed"):
+        continue_(root)
+    assert [str(path) for path in abort(root)] == ["my_ops/total/cutile.py.edited"]
+    assert (root / "my_ops/total/cutile.py.edited").read_text() == "an hour of work\n"
+
+
+def test_a_lock_of_another_git_command_is_left_alone(planned, tmp_path):
+    root, plan = copied(planned, tmp_path / "host")
+    lock = root / ".git" / "index.lock"
+    lock.write_text("")
+    with pytest.raises(UsageError, match=r"index\.lock is there") as caught:
+        carry_out(plan)
+    assert str(caught.value).count("\n") == 2
+    assert lock.read_text() == ""
+    lock.unlink()
+    continue_(root)
+    assert f"UU {KERNEL}" in git(root, "status", "--porcelain").splitlines()
+
+
+def test_two_at_once_do_not_mix(tilewright, host):
+    before = contents(host)
+    with progress.exclusive(host):
+        result = tilewright("update", "--all")
+        assert result.exit_code == 2
+        assert "another tilewright update is at work" in result.stderr
+        assert result.stderr.count("\n") == 3
+    assert contents(host) == before
+
+
+def test_a_file_that_changed_since_it_was_planned_is_not_overwritten(planned, tmp_path):
+    root, plan = copied(planned, tmp_path / "host")
+    (root / KERNEL).write_text("an hour of work\n")
+    commit(root)
+    before = contents(root)
+    with pytest.raises(UsageError, match="not what it was when the change was planned"):
+        carry_out(plan)
+    assert contents(root) == before
+    assert f"_commit: v{NEXT}" not in (root / ".tilewright/ops/swish.yml").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_cannot_be_written_is_refused(planned, tmp_path):
+    root, plan = copied(planned, tmp_path / "host")
+    before = contents(root)
+    (root / KERNEL).chmod(0o444)
+    with pytest.raises(UsageError, match="cannot be written"):
+        carry_out(plan)
+    assert contents(root) == before
