@@ -60,7 +60,7 @@ def _names(node: ast.expr) -> tuple[str, ...]:
         case ast.Constant(value=str(text)):
             return tuple(each.strip() for each in text.split(",") if each.strip())
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
-            return tuple(each.value for each in elements if isinstance(each, ast.Constant) and isinstance(each.value, str))
+            return tuple(str(each.value) for each in elements if isinstance(each, ast.Constant))
     return ()
 
 

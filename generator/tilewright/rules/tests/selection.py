@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tilewright.rules.finding import Edit
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
@@ -18,6 +19,7 @@ from tilewright.rules.tests.cases import tests
 from tilewright.rules.tests.examples import TEST
 
 PATH = "tests/ops/test_my_op.py"
+_COMPARISON = "self.assertCorrectness(my_op, self.reference, kwargs)"  # in the example
 _ASSERTS = re.compile(r"(?i)assert|check|compare|verify|validate|raises|warns|fail|allclose")
 
 
@@ -27,8 +29,8 @@ class UnselectedTest(Rule):
     code = "TW401"
     severity = Severity.WARNING
     why = (
-        "TileGym's continuous integration runs `pytest tests/ops tests/suites -k test_op`: a test of another name is "
-        "green because nobody runs it."
+        "TileGym's continuous integration runs `pytest tests/ops tests/suites -k test_op`: a test of another name"
+        " is green because nobody runs it."
     )
     advice = "Call it test_op_..., or test_perf_... for a measurement."
     snippet_path = PATH
@@ -45,17 +47,11 @@ class UnselectedTest(Rule):
                 continue
             renamed = f"test_op_{test.name.removeprefix('test_')}"
             span = module.span(test)
-            yield self.finding(
-                module,
-                test,
-                f"{test.name} is not selected by -k test_op",
-                fix=Fix(f"Call it {renamed}", (_renaming(module, span.line, span.column, test.name, renamed),)),
+            edit = Edit(
+                line=span.line, column=span.column, end_line=span.end_line, end_column=span.end_column, text=renamed
             )
-
-
-def _renaming(module: Module, line: int, column: int, old: str, new: str):  # type: ignore[no-untyped-def]
-    edit = module.insertion(line, column, new)
-    return type(edit)(line=line, column=column, end_line=line, end_column=column + len(old), text=new)
+            fix = Fix(f"Call it {renamed}", (edit,))
+            yield self.finding(module, test, f"{test.name} is not selected by -k test_op", fix=fix)
 
 
 class BackendImport(Rule):
@@ -64,8 +60,8 @@ class BackendImport(Rule):
     code = "TW402"
     severity = Severity.WARNING
     why = (
-        "What users call is the dispatching function: a test of the implementation passes although it is registered "
-        "under another name, or never."
+        "What users call is the dispatching function: a test of the implementation passes although it is "
+        "registered under another name, or never."
     )
     advice = "Import the operator from the package: from tilegym.ops import my_op."
     snippet_path = PATH
@@ -91,7 +87,9 @@ class UnguardedBackend(Rule):
 
     code = "TW403"
     severity = Severity.WARNING
-    why = "Where a backend cannot be imported, set_backend raises: the test fails instead of being skipped with a reason."
+    why = (
+        "Where a backend cannot be imported, set_backend raises: the test fails instead of being skipped with a reason."
+    )
     advice = "Ask is_backend_available(backend) and call pytest.skip before set_backend(backend)."
     snippet_path = PATH
     VALID = (TEST,)
@@ -118,8 +116,8 @@ class NoBackend(Rule):
     code = "TW404"
     severity = Severity.WARNING
     why = (
-        "Which backend runs then depends on the test before. The failing one may never run at all, because missing "
-        "implementations fall back to another."
+        "Which backend runs then depends on the test before. The failing one may never run at all, because "
+        "missing implementations fall back to another."
     )
     advice = 'Parametrize: @pytest.mark.parametrize("backend", _backends), and call set_backend(backend).'
     snippet_path = PATH
@@ -167,8 +165,13 @@ class NoAssertion(Rule):
     why = "A test without an assertion passes whatever the kernel computes."
     advice = "Compare with a reference: self.assertCorrectness(...) or torch.testing.assert_close(...)."
     snippet_path = PATH
-    VALID = (TEST, TEST.replace("self.assertCorrectness(my_op, self.reference, kwargs)", "assert my_op(**kwargs).isfinite().all()"))
-    INVALID = (TEST.replace("self.assertCorrectness(my_op, self.reference, kwargs)", "my_op(**kwargs)"),)
+    VALID = (
+        TEST,
+        TEST.replace(
+            "self.assertCorrectness(my_op, self.reference, kwargs)", "assert my_op(**kwargs).isfinite().all()"
+        ),
+    )
+    INVALID = (TEST.replace(_COMPARISON, "my_op(**kwargs)"),)
 
     def check(self, module: Module) -> Iterator[Finding]:
         if not is_operator_test(module):
