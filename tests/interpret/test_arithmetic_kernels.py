@@ -18,7 +18,7 @@ BY_INTEGER = pytest.mark.parametrize("dtype", INTEGERS)
 
 
 def launch(kernel, *arguments, grid=(BLOCKS,), arch="sm_100"):
-    Launcher(Settings(arch=arch)).launch(None, grid, kernel, arguments)
+    Launcher(Settings(arch=arch)).launch(0, grid, kernel, arguments)
 
 
 def elementwise(function, *operands, dtype):

@@ -22,7 +22,7 @@ def in_kernel(function, blocks=BLOCKS):
         ct.store(X, (ct.bid(0),), function(ct.bid(0)))
 
     results = torch.full((blocks,), -1, dtype=torch.int32)
-    Launcher().launch(None, (blocks,), kernel, (results,))
+    Launcher().launch(0, (blocks,), kernel, (results,))
     return results.tolist()
 
 
@@ -204,7 +204,7 @@ def test_persistent_blocks_share_the_work():
 
     for blocks, n in ((4, 16), (5, 16), (3, 2)):
         results = torch.full((16,), -1, dtype=torch.int32)
-        Launcher().launch(None, (blocks,), kernel, (results, n))
+        Launcher().launch(0, (blocks,), kernel, (results, n))
         assert results.tolist() == [i * i if i < n else -1 for i in range(16)]
 
 
@@ -215,7 +215,7 @@ def test_blocks_of_all_axes_know_where_they_are():
         ct.store(X, (x, y, z), x + 10 * y + 100 * z + 1000 * ct.num_blocks(1))
 
     results = torch.zeros(3, 4, 2, dtype=torch.int32)
-    Launcher().launch(None, (3, 4, 2), kernel, (results,))
+    Launcher().launch(0, (3, 4, 2), kernel, (results,))
     expected = [[[x + 10 * y + 100 * z + 4000 for z in range(2)] for y in range(4)] for x in range(3)]
     assert results.tolist() == expected
 
@@ -236,7 +236,7 @@ def test_loop_carries_tiles_and_scalars_together():
 
     x = torch.arange(20.0).reshape(5, 4)
     y = torch.zeros(4)
-    Launcher().launch(None, (1,), kernel, (x, y, 5))
+    Launcher().launch(0, (1,), kernel, (x, y, 5))
     signs = torch.tensor([1.0, -1.0, 1.0, -1.0, 1.0])
     torch.testing.assert_close(y, (signs[:, None] * x).sum(0) * 3)
 
@@ -250,7 +250,7 @@ def test_branches_choose_between_arrays():
         ct.store(Z, (ct.bid(0),), ct.load(source, (ct.bid(0),), (1,)))
 
     z = torch.zeros(6)
-    Launcher().launch(None, (6,), kernel, (torch.arange(6.0), -torch.arange(6.0), z))
+    Launcher().launch(0, (6,), kernel, (torch.arange(6.0), -torch.arange(6.0), z))
     assert z.tolist() == [0.0, -1.0, 2.0, -3.0, 4.0, -5.0]
 
 
@@ -265,7 +265,7 @@ def test_ranges_of_blocks_are_those_of_python(bounds, step):
     starts = torch.tensor([start for start, _ in bounds], dtype=torch.int32)
     stops = torch.tensor([stop for _, stop in bounds], dtype=torch.int32)
     results = torch.zeros(len(bounds), dtype=torch.int32)
-    SHARED.launch(None, (len(bounds),), sum_of_range, (starts, stops, step, results))
+    SHARED.launch(0, (len(bounds),), sum_of_range, (starts, stops, step, results))
     assert results.tolist() == [sum(3 * i + 1 for i in range(*each, step)) for each in bounds]
 
 

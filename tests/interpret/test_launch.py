@@ -20,7 +20,7 @@ HERE = re.escape(__file__)
 
 
 def launch(grid, kernel, *arguments):
-    LAUNCHER.launch(None, grid, kernel, arguments)
+    LAUNCHER.launch(0, grid, kernel, arguments)
 
 
 @ct.kernel
@@ -159,9 +159,14 @@ def test_other_than_a_kernel_is_refused():
         launch((1,), len)
 
 
+def test_stream_is_required():
+    with pytest.raises(TypeError, match=r"takes a stream, such as torch.cuda.current_stream\(\), not None"):
+        LAUNCHER.launch(None, (1,), fill, (torch.zeros(1), 1.0))
+
+
 def test_arguments_must_be_a_tuple():
     with pytest.raises(TypeError, match="arguments as a tuple, not as list"):
-        LAUNCHER.launch(None, (1,), fill, [torch.zeros(1), 1])
+        LAUNCHER.launch(0, (1,), fill, [torch.zeros(1), 1])
 
 
 @pytest.mark.parametrize("arguments", [(), (torch.zeros(1), 1, 2)])
@@ -280,9 +285,9 @@ def test_dtypes_of_the_architecture_are_checked():
         ct.store(X, (0,), ct.load(X, (0,), (4,)))
 
     x = torch.zeros(4).to(torch.float8_e4m3fn)
-    Launcher(Settings(arch="sm_90")).launch(None, (1,), kernel, (x,))
+    Launcher(Settings(arch="sm_90")).launch(0, (1,), kernel, (x,))
     with pytest.raises(ct.TileUnsupportedFeatureError, match="not supported on sm_80"):
-        Launcher(Settings(arch="sm_80")).launch(None, (1,), kernel, (x,))
+        Launcher(Settings(arch="sm_80")).launch(0, (1,), kernel, (x,))
 
 
 # Kernels that fail
@@ -329,7 +334,7 @@ def test_loop_without_end_is_stopped_at_its_line():
 
     launcher = Launcher(Settings(step_limit=1000))
     with pytest.raises(StepLimitExceeded, match="within 1000 iterations") as caught:
-        launcher.launch(None, (3,), kernel, (torch.zeros(1, dtype=torch.int32),))
+        launcher.launch(0, (3,), kernel, (torch.zeros(1, dtype=torch.int32),))
     line = kernel._annotated_function.pyfunc.__code__.co_firstlineno + 3
     assert f"{__file__}:{line}" in caught.value.__notes__[0]
 
@@ -355,7 +360,7 @@ def test_blocks_print_in_their_order():
         print(f"x={ct.load(X, (i,), (2,))}", i > 0)
 
     printed = []
-    Launcher(output=printed.append).launch(None, (2,), kernel, (torch.tensor([0.5, 1.0, 1.5, 2.0]),))
+    Launcher(output=printed.append).launch(0, (2,), kernel, (torch.tensor([0.5, 1.0, 1.5, 2.0]),))
     assert "".join(printed) == ("block 0 of 02\nx=[0.500000, 1.000000] 0\nblock 1 of 02\nx=[1.500000, 2.000000] 1\n")
 
 
@@ -386,7 +391,7 @@ def test_threads_launch_at_the_same_time():
         x = torch.arange(16.0 * 8)
         for _ in range(10):
             y = x.clone()
-            launcher.launch(None, (1,), kernel, (y, n))
+            launcher.launch(0, (1,), kernel, (y, n))
         results[n] = y[:16]
 
     threads = [threading.Thread(target=work, args=(n,)) for n in (2, 3, 5, 8)]

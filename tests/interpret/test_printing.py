@@ -77,7 +77,7 @@ def test_tiles_are_printed_as_nested_lists():
         print(ct.full((1, 1), -1, ct.int64), ct.full((2,), 255, ct.uint8), ct.arange(2, dtype=ct.int32) > 0)
 
     lines = []
-    Launcher(output=lines.append).launch(None, (1,), kernel, (torch.tensor([[0.25, 1.0], [2.0, -3.0]]),))
+    Launcher(output=lines.append).launch(0, (1,), kernel, (torch.tensor([[0.25, 1.0], [2.0, -3.0]]),))
     assert "".join(lines) == "[0, 1, 2, 3] then [[0.2, 1.0], [2.0, -3.0]]\n[[-1]] [255, 255] [0, 1]\n"
 
 
@@ -99,5 +99,5 @@ def test_every_dtype_is_printed(dtype, value, expected):
         print(ct.full((1,), value, dtype))
 
     lines = []
-    Launcher(output=lines.append).launch(None, (1,), kernel, (torch.zeros(1),))
+    Launcher(output=lines.append).launch(0, (1,), kernel, (torch.zeros(1),))
     assert "".join(lines).strip("[]\n") == expected

@@ -79,11 +79,11 @@ def test_too_many_nested_loops_are_refused(depth, fits):
 
     x = torch.zeros(1)
     if fits:
-        Launcher().launch(None, (1,), kernel, (x,))
+        Launcher().launch(0, (1,), kernel, (x,))
         assert x.item() == 2.0**depth
     else:
         with pytest.raises(UnsupportedOperation, match="kernel kernel nests too many loops and branches"):
-            Launcher().launch(None, (1,), kernel, (x,))
+            Launcher().launch(0, (1,), kernel, (x,))
 
 
 def test_what_no_launch_decides_is_computed_once(monkeypatch):
@@ -100,7 +100,7 @@ def test_what_no_launch_decides_is_computed_once(monkeypatch):
     launcher = Launcher()
     for n in (5, 50):
         x = torch.zeros(8, dtype=torch.int32)
-        launcher.launch(None, (1,), kernel, (x, n))
+        launcher.launch(0, (1,), kernel, (x, n))
         assert x.tolist() == [n * i for i in range(8)]
     assert len(results) == 1
 
@@ -115,7 +115,7 @@ def test_large_constants_are_not_kept(monkeypatch):
 
     x = torch.zeros(2**20, dtype=torch.int32)
     launcher = Launcher()
-    launcher.launch(None, (1,), kernel, (x,))
+    launcher.launch(0, (1,), kernel, (x,))
     assert torch.equal(x, -torch.arange(2**20, dtype=torch.int32))
     assert results
     assert not any(result() is not None for result in results)
@@ -141,7 +141,7 @@ def test_tiles_are_released_after_their_last_use(monkeypatch):
         alive.append(sum(each() is not None for each in seen))
 
     spied(monkeypatch, "unaryop", spy)
-    Launcher().launch(None, (1,), repeated(20), (torch.zeros(1024),))
+    Launcher().launch(0, (1,), repeated(20), (torch.zeros(1024),))
     assert len(alive) == 20
     assert max(alive) == 2  # the operand and the result
 
@@ -171,7 +171,7 @@ def test_blocks_that_run_at_once_keep_the_limit_of_memory(monkeypatch):
     kernel = repeated(1)
     limit = 8 * translated(kernel, x).block_bytes
     sizes.clear()
-    Launcher(Settings(batch_bytes=limit)).launch(None, (64,), kernel, (x,))
+    Launcher(Settings(batch_bytes=limit)).launch(0, (64,), kernel, (x,))
     assert sizes == [8] * 8
 
 
@@ -191,5 +191,5 @@ def test_functions_of_reductions_may_use_scalars_from_outside():
         ct.store(Y, (b, 1), ct.reduce(x, 0, shifted, 0.0).reshape((1, 1)))
 
     y = torch.zeros(3, 2)
-    Launcher().launch(None, (3,), kernel, (torch.tensor([1.0, 0.5]), y, 4.0))
+    Launcher().launch(0, (3,), kernel, (torch.tensor([1.0, 0.5]), y, 4.0))
     assert y.tolist() == [[3.0, 1.0], [3.0, 1.5], [3.0, 2.5]]

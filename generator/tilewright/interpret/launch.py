@@ -57,7 +57,7 @@ class Launcher:
 
     def launch(
         self,
-        stream: Any,  # noqa: ARG002  blocks have run when the call returns
+        stream: Any,
         grid: tuple[int, ...],
         kernel: Any,
         kernel_args: tuple[Any, ...],
@@ -67,9 +67,13 @@ class Launcher:
     ) -> None:
         """Run a kernel over a grid; takes the arguments of `cuda.tile.launch`, with arrays in the memory of the CPU.
 
+        All blocks have run when it returns, whatever the stream.
+
         Raises TypeError, OverflowError or `LaunchError` for a launch that cannot be, the compiler's own errors for a
         kernel that it refuses, and for one that fails what it failed with, with a note of where in which block.
         """
+        if stream is None:
+            raise TypeError("a launch takes a stream, such as torch.cuda.current_stream(), not None")
         if not is_kernel(kernel):
             raise TypeError(f"a launch takes a kernel, a function decorated with @ct.kernel, not {kernel!r}")
         if not isinstance(kernel_args, tuple):

@@ -18,7 +18,7 @@ Const = ct.Constant[int]
 
 
 def launch(kernel, grid, *arguments, **settings):
-    Launcher(Settings(check=True, **settings)).launch(None, grid, kernel, arguments)
+    Launcher(Settings(check=True, **settings)).launch(0, grid, kernel, arguments)
 
 
 def findings(kernel, grid, *arguments, **settings):
