@@ -108,7 +108,7 @@ def figures(repetitions: int) -> Iterator[Figure]:
     launcher = Launcher()
 
     def timed(name: str, limit: float | None, grid: tuple[int, ...], kernel: object, *arguments: object) -> Figure:
-        run = lambda: launcher.launch(None, grid, kernel, arguments)
+        run = lambda: launcher.launch(0, grid, kernel, arguments)
         return Figure(name, milliseconds(run, repetitions), limit)
 
     torch.manual_seed(0)
