@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from tilewright import __version__
 from tilewright.cli import exits
+from tilewright.cli.check import check
 from tilewright.cli.compile import compile_
 from tilewright.cli.doctor import doctor
 from tilewright.cli.list import list_
@@ -80,6 +81,7 @@ for panel, name, function in (
     ("Understand", "list", list_),
     ("Understand", "status", status),
     ("Understand", "doctor", doctor),
+    ("Check", "check", check),
     ("Check", "compile", compile_),
     ("Check", "verify", verify),
     ("Check", "run", run),

@@ -47,7 +47,7 @@ class Mode:
                     "operator": operator,
                     "root": str(changes.root),
                     "written": self.writes,
-                    "files": [_as_json(change) for change in changes.changes],
+                    "files": [described(change) for change in changes.changes],
                     "next": list(following),
                     **({"diff": changes.diff()} if self.diff else {}),
                 }
@@ -92,7 +92,8 @@ def show_pending(changes: ChangeSet, *, diff: bool) -> None:
     console.message(f"{count} file{'s' * (count != 1)} would be written, changed or removed; nothing was.")
 
 
-def _as_json(change: FileChange) -> dict[str, Any]:
+def described(change: FileChange) -> dict[str, Any]:
+    """A change for a machine."""
     return {"path": str(change.path), "kind": change.kind, "lines": _lines(change.after)}
 
 

@@ -42,8 +42,10 @@ class Report:
         return any(finding.severity is not Severity.INFO for finding in self.findings)
 
 
-def check_files(paths: Iterable[Path], rules: Sequence[Rule] | None = None, *, context: Iterable[Path] = ()) -> Report:
-    """Check files; those of `context` are only read to judge the others, and skipped where they cannot be."""
+def check_files(
+    paths: Iterable[Path], rules: Sequence[Rule] | None = None, *, context: Mapping[Path, str] | None = None
+) -> Report:
+    """Check files; `context`, texts by path, is only there to judge them."""
     texts: dict[Path, str] = {}
     findings: list[Finding] = []
     files = tuple(dict.fromkeys(paths))
@@ -53,9 +55,10 @@ def check_files(paths: Iterable[Path], rules: Sequence[Rule] | None = None, *, c
             texts[path] = text
         else:
             findings.append(text)
-    others = {path: text for path in context if path not in texts and isinstance(text := read(path), str)}
-    report = check_sources(texts, rules, context=others)
-    return replace(report, findings=_sorted([*findings, *report.findings]), files=files)
+    report = check_sources(texts, rules, context=context)
+    run = {rule.code for rule in all_rules() if rules is None or rule in rules}
+    unread = [each for each in findings if each.code in run]
+    return replace(report, findings=_sorted([*unread, *report.findings]), files=files)
 
 
 def check_sources(

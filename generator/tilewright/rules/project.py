@@ -20,7 +20,7 @@ class Project:
     def __init__(self, checked: Sequence[Module], context: Mapping[Path, str] | None = None) -> None:
         """`checked` are reported on; `context`, texts by path, is read only to judge them."""
         self.checked = tuple(checked)
-        self._texts = {module.path: module.text for module in checked} | dict(context or {})
+        self._texts = dict(context or {}) | {module.path: module.text for module in checked}
         self._modules: dict[Path, Module | None] = {module.path: module for module in checked}
 
     @cached_property

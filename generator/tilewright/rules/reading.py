@@ -2,6 +2,7 @@
 
 import io
 import tokenize
+from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.rules.files.source import UncheckedFiles
@@ -21,10 +22,23 @@ def read(path: Path) -> str | Finding:
         content = path.read_bytes()
         if b"\0" in content:
             return UncheckedFiles().at(path, "is binary, not Python source")
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
         # Line ends as they are, so that a fix keeps them.
-        return content.decode(encoding)
+        return content.decode(encoding_of(content))
     except (UnicodeDecodeError, SyntaxError) as error:
         return UncheckedFiles().at(path, f"cannot be decoded: {error}")
     except OSError as error:
         return UncheckedFiles().at(path, f"cannot be read: {error.strerror}")
+
+
+def readable(paths: Iterable[Path]) -> dict[Path, str]:
+    """The texts of those files that can be read."""
+    texts = {path: read(path) for path in paths}
+    return {path: text for path, text in texts.items() if isinstance(text, str)}
+
+
+def encoding_of(content: bytes) -> str:
+    """The encoding that the first lines of a file declare; UTF-8 with its mark, if there is one, else UTF-8.
+
+    Raises SyntaxError where it is not known.
+    """
+    return tokenize.detect_encoding(io.BytesIO(content).readline)[0]

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tilewright.rules.finding import Edit
 from tilewright.rules.finding import Finding
+from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
 from tilewright.rules.ignores import Ignore
 from tilewright.rules.rule import Rule
@@ -91,11 +93,31 @@ class UnusedIgnore(CommentRule):
     why = "It hides the finding when it comes back."
     advice = "Remove the comment, or the code that has no effect."
     VALID = ("x = 1\n",)
-    INVALID = ("x = 1  # tw: ignore[TW001] parses after all\n",)
+    INVALID = (
+        "x = 1  # tw: ignore[TW101] no dispatcher here\n",
+        "# tw: ignore[TW101, TW102] no dispatcher here\nx = 1\n",
+    )
 
     def check_comments(self, module: Module, comments: Sequence[Ignore], run: Collection[str]) -> Iterator[Finding]:
         """Codes that took nothing back although their rules were run."""
         for ignore in comments:
             for code in ignore.codes:
                 if code in run and code not in ignore.used:
-                    yield self.at(module, ignore, f"{code} is not found here: the comment has no effect")
+                    finding = self.at(module, ignore, f"{code} is not found here: the comment has no effect")
+                    yield replace(finding, fix=_without(module, ignore, code))
+
+
+def _without(module: Module, ignore: Ignore, code: str) -> Fix:
+    """Take the code out of the comment, or the comment with the space before it, or its line."""
+    line, text = ignore.comment.line, module.lines[ignore.comment.line - 1]
+    kept = [each for each in ignore.codes if each != code]
+    start, end, left = ignore.comment.column, len(text) + 1, ""
+    if kept:
+        left = f"# tw: ignore[{', '.join(kept)}] {ignore.reason}"
+    elif ignore.comment.alone:
+        edit = Edit(line=line, column=1, end_line=line + 1, end_column=1, text="")
+        return Fix("remove the comment", (edit,))
+    else:
+        start = len(text[: start - 1].rstrip()) + 1
+    edit = Edit(line=line, column=start, end_line=line, end_column=end, text=left)
+    return Fix(f"ignore {code} no more", (edit,))

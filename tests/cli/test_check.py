@@ -1,0 +1,168 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_documents import check as validate
+
+IGNORED = "x = 1  # tw: ignore\n"  # a warning: no code and no reason
+UNUSED = "x = 1  # tw: ignore[TW101] there is no dispatcher here\n"  # a warning with a fix
+UNSORTED = "from . import a\nfrom . import c\nfrom . import b\n"  # an info
+UNBOUND = '__all__ = ["scaled"]\n'  # an error
+
+
+@pytest.fixture
+def operator(here: Path) -> Path:
+    path = here / "operator.py"
+    path.write_text(IGNORED)
+    return path
+
+
+def test_a_finding_is_a_line_with_its_place(tilewright, operator):
+    result = tilewright("check", operator)
+    assert result.stdout.startswith(
+        "operator.py:1:8: TW002 the comment names no code: write # tw: ignore[CODE] reason\n"
+    )
+    assert "1 warning" in result.stderr
+    assert "in 1 file " in result.stderr
+    assert result.exit_code == 1
+
+
+def test_nothing_found_is_fine(tilewright, operator):
+    operator.write_text("x = 1\n")
+    result = tilewright("check", operator)
+    assert (result.stdout, result.exit_code) == ("", 0)
+    assert "nothing found" in result.stderr
+
+
+def test_infos_alone_are_fine(tilewright, here):
+    (here / "__init__.py").write_text(UNSORTED)
+    result = tilewright("check", here)
+    assert "TW117" in result.stdout
+    assert result.exit_code == 0
+
+
+def test_rules_are_chosen_by_the_beginning_of_their_code(tilewright, operator):
+    assert tilewright("check", operator, "--select", "TW1").exit_code == 0
+    assert tilewright("check", operator, "--select", "TW1,tw0").exit_code == 1
+    assert tilewright("check", operator, "--ignore", "TW0").exit_code == 0
+
+
+def test_an_unknown_code_is_named_with_the_nearest(tilewright, operator):
+    result = tilewright("check", operator, "--select", "TW1O1")
+    assert result.exit_code == 2
+    assert "no rule TW1O1" in result.stderr
+    assert "did you mean TW" in result.stderr
+
+
+def test_a_path_that_does_not_exist(tilewright, here):
+    result = tilewright("check", "nowhere.py")
+    assert result.exit_code == 2
+    assert "nowhere.py does not exist" in result.stderr
+
+
+def test_without_paths_and_host_it_says_where_to_go(tilewright, here):
+    result = tilewright("check")
+    assert result.exit_code == 2
+    assert "no host repository" in result.stderr
+
+
+def test_the_default_is_the_host(tilewright, here):
+    tilewright("new", "my_op")
+    result = tilewright("check")
+    assert (result.stdout, result.exit_code) == ("", 0)
+    kernel = next(here.glob("*/my_op/cutile.py"))
+    kernel.write_text(kernel.read_text() + IGNORED)
+    assert f"{kernel.relative_to(here).as_posix()}:" in tilewright("check").stdout
+
+
+@pytest.mark.parametrize(
+    "options", [["--json"], ["--output-format", "json"], ["--json", "--fix"], ["--json", "--diff"]]
+)
+def test_the_document_is_what_its_schema_says(tilewright, operator, options):
+    result = tilewright("check", operator, *options)
+    validate(result.stdout, "check")
+    assert json.loads(result.stdout)["counts"]["warning"] == 1
+
+
+def test_annotations_of_github(tilewright, operator):
+    lines = tilewright("check", operator, "--output-format", "github").stdout.splitlines()
+    assert lines[0] == (
+        "::warning file=operator.py,line=1,endLine=1,col=8,endColumn=20,title=TW002::"
+        "the comment names no code: write # tw: ignore[CODE] reason"
+    )
+
+
+def test_a_log_for_code_scanning(tilewright, operator):
+    log = json.loads(tilewright("check", operator, "--output-format", "sarif").stdout)
+    (run,) = log["runs"]
+    assert log["version"] == "2.1.0"
+    assert run["results"][0]["ruleId"] == "TW002"
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startColumn"] == 8
+    assert {"TW002", "TW101"} <= {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+
+
+def test_settings_of_the_project(tilewright, operator, here):
+    pyproject = here / "pyproject.toml"
+    pyproject.write_text('[tool.tilewright]\nignore = ["TW002"]\n')
+    assert tilewright("check", operator).exit_code == 0
+    pyproject.write_text('[tool.tilewright]\nselect = ["TW1"]\n')
+    assert tilewright("check", operator).exit_code == 0
+    assert tilewright("check", operator, "--select", "TW0").exit_code == 1
+    pyproject.write_text('[tool.tilewright]\nexclude = ["oper*.py"]\n')
+    assert "in 0 files" in tilewright("check", operator).stderr
+
+
+def test_a_mistyped_setting_is_named_with_the_nearest(tilewright, operator, here):
+    (here / "pyproject.toml").write_text('[tool.tilewright]\nignores = ["TW002"]\n')
+    result = tilewright("check", operator)
+    assert result.exit_code == 2
+    assert "no key ignores" in result.stderr
+    assert "did you mean ignore?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.py", b"def f(:\n", "TW001 invalid syntax"),
+        ("a.py", b"\0\0", "TW005 is binary"),
+        ("a.py", b"#" * 10_000_000, "TW005 has 10 MB"),
+        ("a.py", b"# coding: latin-2\nx = '\xff'\n# coding: none\n", ""),
+        ("a.py", b"# coding: martian\n", "TW005 cannot be decoded"),
+        ("a.py", b"x = '\xff'\n", "TW005 cannot be decoded"),
+        ("a.ipynb", b"{}", "TW005 is a notebook"),
+    ],
+)
+def test_what_cannot_be_checked_is_reported_and_the_rest_checked(tilewright, operator, here, name, content, message):
+    (here / name).write_bytes(content)
+    result = tilewright("check", name, operator)
+    assert message in result.stdout
+    assert "operator.py:1:8: TW002" in result.stdout
+
+
+def test_a_folder_gives_its_python_files_and_follows_no_loop(tilewright, operator, here):
+    (here / "loop").symlink_to(here, target_is_directory=True)
+    (here / "self.py").symlink_to(here / "self.py")
+    (here / "a.ipynb").write_text("{}")
+    result = tilewright("check", here)
+    assert result.stdout.count("operator.py") == result.stdout.count("\n") - 1
+    assert "self.py:1:1: TW005 cannot be read" in result.stdout
+
+
+def test_fix_writes_what_diff_shows(tilewright, operator, here):
+    operator.write_text(UNUSED)
+    shown = tilewright("check", operator, "--diff")
+    assert "-x = 1  # tw: ignore[TW101] there is no dispatcher here\n+x = 1\n" in shown.stdout
+    assert tilewright("check", operator, "--fix", "--dry-run").exit_code == shown.exit_code == 1
+    assert operator.read_text() == UNUSED
+    mended = tilewright("check", operator, "--fix")
+    assert "1 mended in 1 file" in mended.stderr
+    assert mended.exit_code == 0
+    assert operator.read_text() == "x = 1\n"
+    assert [path.name for path in here.iterdir()] == ["operator.py"]
+
+
+def test_fix_keeps_line_ends_and_encoding(tilewright, operator):
+    operator.write_bytes("# coding: latin-1\r\ny = 'é'\r\n".encode("latin-1") + UNUSED.encode())
+    tilewright("check", operator, "--fix")
+    assert operator.read_bytes() == b"# coding: latin-1\r\ny = '\xe9'\r\nx = 1\n"
