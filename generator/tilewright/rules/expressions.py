@@ -293,7 +293,7 @@ class Expressions:
         self._arguments(node)
         if isinstance(owner, Array) and name == "slice":
             return Array(f"{owner.name}.slice")
-        return UNKNOWN
+        return Tile() if isinstance(owner, Tile) else UNKNOWN
 
     def _builtin(self, name: str, node: ast.Call) -> Value:
         values = [_numeric(each) for each in self._arguments(node)]

@@ -39,7 +39,7 @@ class Carry:
 
     name: str
     before: Value
-    after: Value
+    after: Value  # its first turn
     loop: ast.For | ast.While
     function: FunctionNode
 

@@ -101,18 +101,28 @@ def _gathered_axis(
     entries: tuple[Value, ...], place: int, node: ast.Call, array: str, fill: float, launches: Launches
 ) -> Axis:
     for entry in entries:
-        if not isinstance(entry, Tile) or entry.element is None or entry.shape is None or -place > len(entry.shape):
+        if not isinstance(entry, Tile) or entry.shape is None or -place > len(entry.shape):
             continue
         size = entry.shape[place]
-        lanes = [atom for atom in entry.element.atoms() if atom.kind == "lane"]
-        if size is None or size.number == 1 or len(lanes) != 1 or sum(_varying(entry.shape)) != 1:
+        if size is None or size.number == 1 or sum(_varying(entry.shape)) != 1:
             continue
-        rest = entry.element - unknown("lane", *lanes[0].key)
-        start = rest.divided(size) if rest.number != 0 and size.number != 0 else integer(0)
-        if start is None:
-            return None  # a flat index: beyond the end of a row lies the next one
-        return _outside(start, size, node, array, (Outside.NUMBER, fill), launches)
+        start = first_tile(entry)
+        # Of a flat index nothing is known: beyond the end of a row lies the next one.
+        return None if start is None else _outside(*start, node, array, (Outside.NUMBER, fill), launches)
     return None
+
+
+def first_tile(entry: Value) -> tuple[Polynomial, Polynomial] | None:
+    """The number of the tile that a row of places lies in, and the size of the tile; None for other places."""
+    if not isinstance(entry, Tile) or entry.element is None:
+        return None
+    lanes = [atom for atom in entry.element.atoms() if atom.kind == "lane"]
+    if len(lanes) != 1 or not lanes[0].parts or lanes[0].parts[0].number == 0:
+        return None
+    size = lanes[0].parts[0]
+    rest = entry.element - unknown("lane", *lanes[0].key)
+    start = integer(0) if rest.number == 0 else rest.divided(size)
+    return None if start is None else (start, size)
 
 
 def _varying(shape: Shape) -> list[bool]:

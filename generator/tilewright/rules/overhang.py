@@ -94,6 +94,11 @@ class Launches:
         texts = {ast.unparse(each) for each in (*passed, *self.given(parameter))}
         return any(self._is_guarded(text) for text in texts)
 
+    @property
+    def asks_for_multiples(self) -> bool:
+        """Whether the host looks at a remainder anywhere."""
+        return any("%" in condition for condition in self._conditions)
+
     def grid_rounds_up(self, axis: int, parameter: str) -> bool:
         """Whether the grid along an axis is a quotient by the parameter, rounded up."""
         for launch, bound in zip(self.launches, self._bound, strict=True):
@@ -117,8 +122,9 @@ class Launches:
         found = []
         for function in functions:
             for node in ast.walk(function):
-                if isinstance(node, ast.Assert | ast.If) and _restricts(node.test):
-                    found.append(ast.unparse(node.test))
+                test = node if isinstance(node, ast.Compare) else getattr(node, "test", None)
+                if isinstance(test, ast.expr) and _restricts(test):
+                    found.append(ast.unparse(test))
         return found
 
     def _is_guarded(self, text: str) -> bool:

@@ -159,6 +159,7 @@ class Walk(Expressions):
         before = self.variables
         start = before
         recording = self.recording
+        first: Variables = {}
         for attempt in range(_TURNS + 1):
             last = attempt == _TURNS or not recording
             self.recording = recording and last
@@ -168,6 +169,7 @@ class Walk(Expressions):
             loops, self.loops = self.loops, (*self.loops, node)
             self.block(node.body)
             self.loops = loops
+            first = first or self.variables
             if last:
                 break
             start = _carried(start, self.variables, before, node)
@@ -175,8 +177,8 @@ class Walk(Expressions):
         after = self.variables
         if recording:
             for name, value in before.items():
-                if after.get(name, value) != value:
-                    self.flow.carries.append(Carry(name, value, after[name], node, self.function))
+                if first.get(name, value) != value:
+                    self.flow.carries.append(Carry(name, value, first[name], node, self.function))
         self.variables = {**after, **_carried(before, after, before, node)}
 
     def _turn(self, node: ast.For) -> Value:

@@ -73,12 +73,12 @@ def zero_kernel(Y, TILE: ct.Constant[int]):
             if signature is None or not isinstance(call, ast.Call) or flow.module.names.tile(call.func) is None:
                 continue
             named = [each for each in call.keywords if each.arg is not None]
-            unknown = next((each for each in named if each.arg not in signature.names), None)
+            unknown = [each for each in named if each.arg not in signature.names]
             whole = len(named) == len(call.keywords) and not any(isinstance(each, ast.Starred) for each in call.args)
-            if unknown is not None:
-                message = f"ct.{operation.name} has no parameter {unknown.arg}: it takes {', '.join(signature.names)}"
-                yield self.finding(flow.module, unknown.value, message, fix=self._fix(flow, operation, unknown))
-            elif operation.name != "arange" and whole and not signature.variadic:
+            for each in unknown:
+                message = f"ct.{operation.name} has no parameter {each.arg}: it takes {', '.join(signature.names)}"
+                yield self.finding(flow.module, each.value, message, fix=self._fix(flow, operation, each))
+            if not unknown and operation.name != "arange" and whole and not signature.variadic:
                 if len(call.args) > len(signature.positional):
                     message = f"ct.{operation.name} takes at most {len(signature.positional)} arguments by position"
                     yield self.finding(flow.module, call, message)
@@ -135,11 +135,13 @@ def copy_kernel(X, Y):
 
     def check_flow(self, flow: Flow) -> Iterator[Finding]:
         """Subscripts of tiles by more than None and whole axes, and of arrays."""
+        # Of the others some are lists of arrays.
+        arrays = [each.value("array") for each in flow.named("load", "store", "gather", "scatter")]
         for operation in flow.named("getitem", "setitem"):
             x, node = operation.value("x"), operation.node
             if not isinstance(node, ast.Subscript):
                 continue
-            if isinstance(x, Array) and x.name in {each.name for each in _arrays(flow)}:
+            if isinstance(x, Array) and (operation.name == "setitem" or x in arrays):
                 function = "ct.store or ct.scatter" if operation.name == "setitem" else "ct.load or ct.gather"
                 yield self.finding(flow.module, node, f"{x.name} is an array: use {function}")
             elif isinstance(x, Tile) and not _is_reshape(node):
@@ -147,12 +149,6 @@ def copy_kernel(X, Y):
                 yield self.finding(
                     flow.module, node, f"`{text}` is a tile, which has no elements to pick: use ct.extract"
                 )
-
-
-def _arrays(flow: Flow) -> list[Array]:
-    """Parameters that are known to be arrays, from other uses or from nothing that would make them a tuple."""
-    annotated = {each.name for each in flow.kernel.parameters if each.node.annotation is not None}
-    return [Array(each.name) for each in flow.kernel.parameters if each.name not in annotated and not each.constant]
 
 
 def _is_reshape(node: ast.Subscript) -> bool:

@@ -28,6 +28,7 @@ from tilewright.rules.values import Scalar
 from tilewright.rules.values import Tile
 
 _EVERY = frozenset(FUNCTIONS) | DTYPES | OTHER_NAMES
+_BUILTINS = ("round", "sum", "any", "all", "sorted")
 _CONSTANTS = ("inf", "pi", "e", "nan", "tau")
 
 
@@ -101,7 +102,7 @@ class NoSuchMethod(KernelRule):
 
     code = "TW261"
     severity = Severity.ERROR
-    why = "Tiles have astype, reshape, permute, transpose, extract, item, dtype, shape and ndim, and nothing else of tensors."
+    why = "Of what tensors have, tiles have astype, reshape, permute, transpose, extract, item, dtype, shape and ndim."
     advice = "Call the function instead: `ct.sum(x, 1)` for `x.sum(1)`, `x.astype(ct.float32)` for `x.float()`."
     proof = Proof.COMPILER
     VALID: ClassVar = (
@@ -211,14 +212,9 @@ def relu_kernel(X, Y, TILE: ct.Constant[int]):
 
     def _called(self, flow: Flow, node: ast.Call) -> Iterator[Finding]:
         name = flow.module.names.resolve(node.func)
-        if (
-            name is None
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("round", "sum", "any", "all", "sorted")
-        ):
-            if node.func.id not in flow.module.bindings(flow.module.tree):
-                name = node.func.id
-        if name is None or name.split(".")[0] not in ("math", "torch", "numpy", "round", "sum", "any", "all", "sorted"):
+        if name is None and isinstance(node.func, ast.Name) and node.func.id not in flow.module.functions:
+            name = node.func.id
+        if name is None or (name.partition(".")[0] not in ("math", "torch", "numpy") and name not in _BUILTINS):
             return
         last = name.rpartition(".")[2]
         if last in DTYPES or (name.startswith("math.") and last in _CONSTANTS):
@@ -239,11 +235,7 @@ def _only_constants(flow: Flow, node: ast.Call) -> bool:
 
 def _device_nodes(flow: Flow, node: ast.AST) -> Iterator[ast.AST]:
     """Nodes that run on the device: all but annotations and what `ct.static_eval` computes."""
-    if isinstance(node, ast.Call) and flow.module.names.tile(node.func) in (
-        "static_eval",
-        "static_assert",
-        "static_iter",
-    ):
+    if isinstance(node, ast.Call) and str(flow.module.names.tile(node.func)).startswith("static_"):
         return
     if isinstance(node, ast.FunctionDef):
         for statement in node.body:

@@ -99,7 +99,7 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
         """Reductions of tiles that are of half precision, or of an array's dtype, and sums carried by loops."""
         for operation in flow.named("sum", "prod", "cumsum", "cumprod"):
             dtype = _half(flow, operation.value("x"))
-            if dtype is not None:
+            if dtype is not None and not _is_only_compared(flow, operation):
                 message = f"ct.{operation.name} adds in {dtype}"
                 if operation.name in ("prod", "cumprod"):
                     message = f"ct.{operation.name} multiplies in {dtype}"
@@ -109,6 +109,17 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
             if isinstance(before, Tile) and before.dtype in HALF and before.number == 0 and before.start is not None:
                 message = f"{carry.name} is summed in {before.dtype} over the loop in line {carry.loop.lineno}"
                 yield self.finding(flow.module, before.start, message)
+
+
+def _is_only_compared(flow: Flow, operation: Operation) -> bool:
+    """Whether the sum only serves to find NaN: `total = ct.sum(x)`, then `total != total`."""
+    statement = flow.module.parent(operation.node)
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            reads = [n for n in ast.walk(operation.function) if isinstance(n, ast.Name) and n.id == name]
+            after = [n for n in reads if isinstance(n.ctx, ast.Load) and n.lineno > statement.lineno]
+            return bool(after) and all(isinstance(flow.module.parent(n), ast.Compare) for n in after)
+    return False
 
 
 class HalfPrecisionProduct(KernelRule):

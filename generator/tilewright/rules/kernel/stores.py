@@ -20,19 +20,14 @@ from tilewright.rules.values import Array
 from tilewright.rules.values import Tile
 from tilewright.rules.values import Value
 
-_SHAPES = (
-    "astype",
-    "bitcast",
-    "broadcast_to",
-    "cat",
-    "expand_dims",
-    "extract",
-    "permute",
-    "reshape",
-    "transpose",
-    "where",
+_SHAPES = ("astype", "bitcast", "broadcast_to", "cat", "expand_dims", "extract", "permute", "reshape", "transpose")
+_PURE = (
+    BINARY
+    | UNARY
+    | REDUCTIONS
+    | SCANS
+    | frozenset({"mma", "mma_scaled", "matmul", "where", "load", "gather", *_SHAPES})
 )
-_PURE = BINARY | UNARY | REDUCTIONS | SCANS | frozenset({"mma", "mma_scaled", "matmul", "load", "gather", *_SHAPES})
 
 
 class DroppedResult(KernelRule):

@@ -1,0 +1,306 @@
+"""Statements that kernels cannot have."""
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from tilewright.rules.finding import Finding
+from tilewright.rules.finding import Severity
+from tilewright.rules.flow import Flow
+from tilewright.rules.flow import FunctionNode
+from tilewright.rules.kernel_rule import HEAD
+from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.rule import Proof
+
+_REFUSED: dict[type[ast.AST], str] = {
+    ast.Try: "try",
+    ast.TryStar: "try",
+    ast.Assert: "assert",
+    ast.Raise: "raise",
+    ast.ListComp: "a list comprehension",
+    ast.SetComp: "a set comprehension",
+    ast.DictComp: "a dict comprehension",
+    ast.Dict: "a dict",
+    ast.Set: "a set",
+    ast.Import: "import",
+    ast.ImportFrom: "import",
+    ast.Global: "global",
+    ast.Nonlocal: "nonlocal",
+    ast.Delete: "del",
+    ast.ClassDef: "a class",
+    ast.Yield: "yield",
+    ast.Await: "await",
+}
+
+
+def _nodes(flow: Flow, function: FunctionNode) -> Iterator[ast.AST]:
+    """Nodes of a function that run on the device, without those of the functions inside."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    waiting: list[ast.AST] = list(reversed(body))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Call) and str(flow.module.names.tile(node.func)).startswith("static_"):
+            continue
+        waiting += reversed(list(ast.iter_child_nodes(node)))
+
+
+class RefusedStatement(KernelRule):
+    """A statement that the compiler does not know."""
+
+    code = "TW280"
+    severity = Severity.ERROR
+    why = "Kernels are compiled from a part of Python: assignments, if, for over range, while, functions, tuples."
+    advice = (
+        "Use ct.static_assert or ct.assert_ for checks, ct.static_iter for loops over tuples; do the rest on the host."
+    )
+    proof = Proof.COMPILER
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,)."""
+    ct.static_assert(TILE >= 32)
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,)."""
+    assert TILE >= 32
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)))
+''',
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (2, N) = X (2, N)."""
+    tiles = [ct.load(X, (i, ct.bid(0)), (1, TILE)) for i in range(2)]
+    ct.store(Y, (0, ct.bid(0)), tiles[0])
+    ct.store(Y, (1, ct.bid(0)), tiles[1])
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Statements and expressions of these kinds."""
+        for function in flow.functions:
+            for node in _nodes(flow, function):
+                word = _REFUSED.get(type(node))
+                if word is not None and not isinstance(flow.module.parent(node), ast.Raise):
+                    yield self.finding(flow.module, node, f"kernels cannot have {word}")
+
+
+class ReturnedValue(KernelRule):
+    """A kernel returns a value."""
+
+    code = "TW281"
+    severity = Severity.ERROR
+    why = "A kernel has no result: what it computes is written to arrays."
+    advice = "Store the result with ct.store or ct.scatter."
+    proof = Proof.COMPILER
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y, N: int, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,)."""
+    if ct.bid(0) * TILE >= N:
+        return
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, TILE: ct.Constant[int]):
+    """2 X (N,)."""
+    return ct.load(X, (ct.bid(0),), (TILE,)) * 2
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Returns of the kernel itself."""
+        for node in _nodes(flow, flow.kernel.node):
+            given = node.value if isinstance(node, ast.Return) else None
+            if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
+                yield self.finding(flow.module, node, f"{flow.kernel.name} is a kernel, which cannot return a value")
+
+
+class BackwardRange(KernelRule):
+    """A range with a negative step."""
+
+    code = "TW282"
+    severity = Severity.ERROR
+    why = 'Loops of kernels only count up: "Step must be positive". A step that is negative at run time is not noticed.'
+    advice = "Count up, and subtract: `for i in range(n)` with `j = n - 1 - i`."
+    proof = Proof.COMPILER
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def reversed_kernel(X, Y, N: int, TILE: ct.Constant[int]):
+    """Y (N TILE,) = the tiles of X (N TILE,), last first."""
+    for i in range(N):
+        ct.store(Y, (i,), ct.load(X, (N - 1 - i,), (TILE,)))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def reversed_kernel(X, Y, N: int, TILE: ct.Constant[int]):
+    """Y (N TILE,) = the tiles of X (N TILE,), last first."""
+    for i in range(N - 1, -1, -1):
+        ct.store(Y, (N - 1 - i,), ct.load(X, (i,), (TILE,)))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Ranges whose step is written so."""
+        for function in flow.functions:
+            for node in _nodes(flow, function):
+                match node:
+                    case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[_, _, ast.UnaryOp(op=ast.USub())])):
+                        yield self.finding(flow.module, node.iter, "a loop of a kernel cannot count down")
+
+
+class FirstAssignedInLoop(KernelRule):
+    """A variable that is first assigned in a loop is used after it."""
+
+    code = "TW283"
+    severity = Severity.ERROR
+    why = 'The loop may have no turn, so the compiler refuses it: "Use of potentially undefined variable".'
+    advice = "Give the variable a value of the same type before the loop."
+    proof = Proof.COMPILER
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def last_kernel(X, Y, N: int, TILE: ct.Constant[int]):
+    """Y (TILE,) = the last tile of X (N TILE,)."""
+    tile = ct.load(X, (0,), (TILE,))
+    for i in range(N):
+        tile = ct.load(X, (i,), (TILE,))
+    ct.store(Y, (0,), tile)
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def last_kernel(X, Y, N: int, TILE: ct.Constant[int]):
+    """Y (TILE,) = the last tile of X (N TILE,)."""
+    for i in range(N):
+        tile = ct.load(X, (i,), (TILE,))
+    ct.store(Y, (0,), tile)
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Names that are read after a loop over `range`, and bound in it but nowhere before."""
+        for function in flow.functions:
+            if isinstance(function, ast.FunctionDef):
+                yield from self._in_block(flow, function.body, {each.arg for each in function.args.args})
+
+    def _in_block(self, flow: Flow, body: list[ast.stmt], known: set[str]) -> Iterator[Finding]:
+        known = set(known)
+        doubtful: dict[str, ast.For] = {}
+        for statement in body:
+            reads = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+            own = _stored(statement)
+            for name in reads:
+                if name.id in doubtful and (name.id not in own or not isinstance(statement, ast.For | ast.If)):
+                    line = doubtful.pop(name.id).lineno
+                    message = f"{name.id} is first assigned in the loop in line {line}, which may have no turn"
+                    yield self.finding(flow.module, name, message)
+            if isinstance(statement, ast.For) and _is_range(statement):
+                names = own - known - {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}
+                doubtful |= dict.fromkeys(names, statement)
+            elif not isinstance(statement, ast.For | ast.While):
+                for name_ in own:
+                    doubtful.pop(name_, None)
+                known |= own
+            else:
+                known |= own
+
+
+def _is_range(loop: ast.For) -> bool:
+    return isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) and loop.iter.func.id == "range"
+
+
+def _stored(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.FunctionDef):
+        return {statement.name}
+    nodes = ast.walk(statement)
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+class DeadLocal(KernelRule):
+    """A local variable that is not used."""
+
+    code = "TW284"
+    severity = Severity.INFO
+    why = "A mask that is computed and not used is often one that was meant to be."
+    advice = "Use it, or remove it."
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,)."""
+    place = ct.bid(0) * TILE + ct.arange(TILE, dtype=ct.int32)
+    ct.scatter(Y, place, ct.gather(X, place))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X, Y, N: int, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,)."""
+    place = ct.bid(0) * TILE + ct.arange(TILE, dtype=ct.int32)
+    mask = place < N
+    ct.scatter(Y, place, ct.gather(X, place))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Names that are assigned alone, and read nowhere in the function."""
+        for function in flow.functions:
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+            read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+            for node in ast.walk(function):
+                match node:
+                    case ast.Assign(targets=[ast.Name(id=name) as target]) if name not in read and name[0] != "_":
+                        yield self.finding(flow.module, target, f"{name} is not used")
+
+
+class DefaultOfParameter(KernelRule):
+    """A parameter of a kernel has a default."""
+
+    code = "TW285"
+    severity = Severity.WARNING
+    why = 'A launch passes every argument; without them it says "Kernel expects 3 arguments but 2 were given".'
+    advice = "Remove the default, and pass the argument in every launch."
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = 2 X (N,)."""
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, Y, TILE: ct.Constant[int] = 1024):
+    """Y (N,) = 2 X (N,)."""
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (TILE,)) * 2)
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Defaults of parameters."""
+        arguments = flow.kernel.node.args
+        every = [*arguments.posonlyargs, *arguments.args]
+        for argument in every[len(every) - len(arguments.defaults) :]:
+            message = f"the default of {argument.arg} is not used: a launch of {flow.kernel.name} passes every argument"
+            yield self.finding(flow.module, argument, message)
