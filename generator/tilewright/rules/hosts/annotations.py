@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.examples import WITH_LAUNCHER
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
@@ -118,7 +119,7 @@ class ReturnArity(Rule):
             promised = _promised(module, function.returns)
             if promised is None:
                 continue
-            for node in ast.walk(function):
+            for node in walk(function):
                 if isinstance(node, ast.Return) and module.function_of(node) is function:
                     given = _given(node.value)
                     if given is not None and given != promised:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
-from tilewright.rules.hosts.launched import kernels
 from tilewright.rules.hosts.touched import loaded
 from tilewright.rules.hosts.touched import stored
 from tilewright.rules.hosts.values import resolved
@@ -67,7 +66,7 @@ class LaunchArity(Rule):
                 message = "the arguments are a list; they must be a tuple"
                 yield self.finding(module, written, message, fix=fix if len(written.elts) > 1 else None)
                 continue
-            for kernel in kernels(module, launch):
+            for kernel in launch.kernels:
                 wrong = _arity(module, launch, kernel)
                 if wrong:
                     yield self.finding(module, written or launch.node, wrong)
@@ -121,7 +120,7 @@ class SwappedArguments(Rule):
 
     def check(self, module: Module) -> Iterator[Finding]:
         for launch in module.launches:
-            for kernel in kernels(module, launch):
+            for kernel in launch.kernels:
                 yield from self._swaps(module, launch, kernel)
 
     def _swaps(self, module: Module, launch: Launch, kernel: Kernel) -> Iterator[Finding]:
@@ -181,7 +180,7 @@ class AliasedArguments(Rule):
 
     def check(self, module: Module) -> Iterator[Finding]:
         for launch in module.launches:
-            for kernel in kernels(module, launch):
+            for kernel in launch.kernels:
                 yield from self._aliases(module, launch, kernel)
 
     def _aliases(self, module: Module, launch: Launch, kernel: Kernel) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ import ast
 import functools
 from collections.abc import Iterator
 
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 
@@ -48,9 +49,7 @@ class Calls:
             each = pending.pop()
             if each not in found:
                 found.append(each)
-                pending += [
-                    called for node in ast.walk(each) if isinstance(node, ast.Call) for called in self.called(node)
-                ]
+                pending += [called for node in walk(each) if isinstance(node, ast.Call) for called in self.called(node)]
         return found
 
     def passed(self, function: Function, parameter: str) -> Iterator[ast.expr]:

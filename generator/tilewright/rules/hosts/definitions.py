@@ -8,6 +8,23 @@ from dataclasses import dataclass
 from tilewright.rules.source import Module
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
+_BINDING: tuple[type[ast.AST], ...] = (
+    ast.arg,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.NamedExpr,
+    ast.AugAssign,
+    ast.For,
+    ast.AsyncFor,
+    ast.comprehension,
+    ast.withitem,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.ExceptHandler,
+)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -28,12 +45,10 @@ class Definitions:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._bindings: dict[ast.AST, dict[str, list[Binding]]] = {module.tree: {}}
-        for node in ast.walk(module.tree):
-            for binding in _bindings(node):
-                scope = self.scope(node)
-                if isinstance(node, ast.arg):
-                    scope = self._owner(node)
-                self._bindings.setdefault(scope, {}).setdefault(binding.name, []).append(binding)
+        for kind in _BINDING:
+            for node in module.nodes(kind):
+                for binding in _bindings(node):
+                    self._bindings.setdefault(self.scope(node), {}).setdefault(binding.name, []).append(binding)
 
     def scope(self, node: ast.AST) -> Scope:
         """The innermost function, lambda or module around a node."""
@@ -41,9 +56,6 @@ class Definitions:
             (each for each in self._module.ancestors(node) if isinstance(each, Scope)),
             self._module.tree,
         )
-
-    def _owner(self, argument: ast.arg) -> Scope:
-        return next(each for each in self._module.ancestors(argument) if isinstance(each, Scope))
 
     def bound_in(self, scope: ast.AST, name: str) -> tuple[Binding, ...]:
         """Everything that binds the name directly in a scope, in no order of execution."""

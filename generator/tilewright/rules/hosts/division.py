@@ -12,6 +12,7 @@ from tilewright.rules.hosts.values import alternatives
 from tilewright.rules.hosts.values import integers
 from tilewright.rules.hosts.values import is_dimension
 from tilewright.rules.hosts.values import resolved
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Module
 
@@ -92,7 +93,7 @@ def _is_product_of_sizes(module: Module, node: ast.expr) -> bool:
 def _is_looked_at(module: Module, name: ast.Name) -> bool:
     """Whether the function tests the quotient or bounds it from below."""
     function = module.function_of(name)
-    for node in ast.walk(function) if function is not None else ():
+    for node in walk(function) if function is not None else ():
         parts: list[ast.AST] = []
         if isinstance(node, ast.If | ast.IfExp | ast.Assert):
             parts = list(ast.walk(node.test))

@@ -7,9 +7,9 @@ from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.calls import calls
 from tilewright.rules.hosts.definitions import definitions
-from tilewright.rules.hosts.launched import kernels
 from tilewright.rules.hosts.values import alternatives
 from tilewright.rules.hosts.values import resolved
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.kernels import Kernel
 from tilewright.rules.rule import Proof
 from tilewright.rules.rule import Rule
@@ -65,7 +65,7 @@ class UncheckedDtype(Rule):
             function = launch.function
             if function is None or launch.search:
                 continue
-            for kernel in kernels(module, launch):
+            for kernel in launch.kernels:
                 bound = launch.bound(kernel)
                 for name, dtype, call in _fixed(kernel):
                     target = bound.get(name)
@@ -78,7 +78,7 @@ class UncheckedDtype(Rule):
 def _fixed(kernel: Kernel) -> Iterator[tuple[str, str, ast.Call]]:
     """Parameters that a kernel stores a fixed dtype to."""
     module = kernel.module
-    for node in ast.walk(kernel.node):
+    for node in walk(kernel.node):
         if not isinstance(node, ast.Call) or module.names.tile(node.func) not in ("store", "scatter"):
             continue
         if len(node.args) < 3 or not isinstance(node.args[0], ast.Name):
@@ -116,7 +116,7 @@ def _follows_argument(module: Module, node: ast.expr, depth: int = 6) -> bool:
 def _is_checked(module: Module, function: Function) -> bool:
     """Whether the function, or one that calls it, refuses or tells apart dtypes."""
     for each in calls(module).callers(function):
-        for node in ast.walk(each):
+        for node in walk(each):
             test = node.test if isinstance(node, ast.If | ast.IfExp | ast.Assert) else None
             if test is not None and "dtype" in ast.unparse(test):
                 return True

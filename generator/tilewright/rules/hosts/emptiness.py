@@ -14,6 +14,7 @@ from tilewright.rules.hosts.grids import division
 from tilewright.rules.hosts.values import alternatives
 from tilewright.rules.hosts.values import is_dimension
 from tilewright.rules.hosts.values import resolved
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
@@ -114,7 +115,7 @@ def _is_guarded(module: Module, function: Function) -> bool:
 
 
 def _tests(function: Function) -> Iterator[ast.expr]:
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
             yield node.test
         elif isinstance(node, ast.comprehension):

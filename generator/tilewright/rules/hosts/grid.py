@@ -12,7 +12,6 @@ from tilewright.rules.hosts.grids import axes
 from tilewright.rules.hosts.grids import differ
 from tilewright.rules.hosts.grids import division
 from tilewright.rules.hosts.grids import tiles
-from tilewright.rules.hosts.launched import kernels
 from tilewright.rules.hosts.values import integers
 from tilewright.rules.hosts.values import is_dimension
 from tilewright.rules.hosts.values import symbol
@@ -38,7 +37,7 @@ _LAUNCH = """    ct.launch(torch.cuda.current_stream(x.device), grid, _double_ke
 
 def _blocks(module: Module, launch: Launch) -> Iterator[tuple[Kernel, int, Division, ast.expr]]:
     """Kernel, axis, division and the size that the kernel takes a block of the axis to have."""
-    for kernel in kernels(module, launch):
+    for kernel in launch.kernels:
         bound = launch.bound(kernel)
         expected = tiles(kernel)
         for axis, extent in axes(module, launch):

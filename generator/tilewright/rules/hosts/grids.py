@@ -1,6 +1,7 @@
 """What a grid says about blocks, and what a kernel takes one of its blocks to be."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from tilewright.rules.hosts.values import alternatives
 from tilewright.rules.hosts.values import integers
 from tilewright.rules.hosts.values import resolved
 from tilewright.rules.hosts.values import symbol
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.kernels import Kernel
 from tilewright.rules.launches import Launch
 from tilewright.rules.source import Module
@@ -83,12 +85,15 @@ def _last(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
+@functools.lru_cache(maxsize=64)
 def tiles(kernel: Kernel) -> dict[int, list[ast.expr]]:
     """By axis of the grid, the sizes of what a block of this kernel loads or computes along it."""
     found: dict[int, list[ast.expr]] = {}
     module = kernel.module
     sizes = set()
-    for call in _calls(kernel):
+    for call in walk(kernel.node):
+        if not isinstance(call, ast.Call):
+            continue
         name = module.names.tile(call.func)
         if name == "arange" and call.args:
             sizes.add(ast.unparse(call.args[0]))
@@ -102,7 +107,7 @@ def tiles(kernel: Kernel) -> dict[int, list[ast.expr]]:
             axis = block_axis(module, index)
             if axis is not None:
                 found.setdefault(axis, []).append(size)
-    for node in ast.walk(kernel.node):
+    for node in walk(kernel.node):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             for index, size in ((node.left, node.right), (node.right, node.left)):
                 axis = block_axis(module, index)
@@ -118,10 +123,6 @@ def block_axis(module: Module, node: ast.expr) -> int | None:
         case ast.Call(args=[ast.Constant(value=int(axis))]) if module.names.tile(known.func) == "bid":
             return axis
     return None
-
-
-def _calls(kernel: Kernel) -> Iterator[ast.Call]:
-    yield from (node for node in ast.walk(kernel.node) if isinstance(node, ast.Call))
 
 
 def _parts(module: Module, node: ast.expr) -> list[ast.expr]:

@@ -10,6 +10,7 @@ from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.examples import WITH_LAUNCHER
 from tilewright.rules.hosts.touched import targets
 from tilewright.rules.hosts.values import is_argument
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.launches import Launch
 from tilewright.rules.rule import Proof
 from tilewright.rules.rule import Rule
@@ -60,7 +61,7 @@ class LostResult(Rule):
     def check(self, module: Module) -> Iterator[Finding]:
         seen: set[ast.expr] = set()
         for launch in module.launches:
-            for target in targets(module, launch):
+            for target in targets(launch):
                 found = self._copy(module, launch, target)
                 if found is not None and found not in seen:
                     seen.add(found)
@@ -78,7 +79,7 @@ class LostResult(Rule):
         for decorator in function.decorator_list:
             made = module.functions.get(decorator.id) if isinstance(decorator, ast.Name) else None
             copies = made is not None and any(
-                isinstance(node, ast.Attribute) and node.attr == "contiguous" for node in ast.walk(made)
+                isinstance(node, ast.Attribute) and node.attr == "contiguous" for node in walk(made)
             )
             if out is not None and copies and made is not None and "out" not in _strings(made):
                 yield self.finding(
@@ -135,7 +136,7 @@ def _is_contiguous(module: Module, function: Function, copy: ast.Call) -> bool:
     for each in calls(module).callers(function):
         if any("contiguous" in ast.unparse(decorator) for decorator in each.decorator_list):
             return True
-        for node in ast.walk(each):
+        for node in walk(each):
             name = node.attr if isinstance(node, ast.Attribute) else ""
             if name == "is_contiguous" or (name == "contiguous" and each is not function and node is not copy.func):
                 return True
@@ -144,7 +145,7 @@ def _is_contiguous(module: Module, function: Function, copy: ast.Call) -> bool:
 
 def _is_taken_back(function: Function, original: str, copies: set[str]) -> bool:
     """Whether the copy is returned, or copied to the original."""
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_":
             return True
         if isinstance(node, ast.Return) and node.value is not None:
@@ -152,7 +153,7 @@ def _is_taken_back(function: Function, original: str, copies: set[str]) -> bool:
             # A name that is bound anew (`y = y.contiguous()`) is the copy wherever it is returned
             rebound = any(
                 isinstance(each, ast.Name) and each.id == original and isinstance(each.ctx, ast.Store)
-                for each in ast.walk(function)
+                for each in walk(function)
             )
             is_parameter = any(each.arg == original for each in function.args.args)
             if names & copies or (original in names and rebound and is_parameter):
@@ -161,4 +162,4 @@ def _is_taken_back(function: Function, original: str, copies: set[str]) -> bool:
 
 
 def _strings(function: Function) -> set[str]:
-    return {node.value for node in ast.walk(function) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {node.value for node in walk(function) if isinstance(node, ast.Constant) and isinstance(node.value, str)}

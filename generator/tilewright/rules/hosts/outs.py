@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.calls import calls
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.rule import Proof
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
@@ -91,14 +92,14 @@ def _is_used(function: Function, name: str) -> bool:
     """Whether the tensor goes anywhere but into a refusal."""
     return any(
         isinstance(node, ast.Call) and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node))
-        for node in ast.walk(function)
+        for node in walk(function)
     ) and not any(
         isinstance(node, ast.If)
         and isinstance(node.test, ast.Compare)
         and ast.unparse(node.test) == f"{name} is not None"
         and isinstance(node.body[-1], ast.Raise)
         and not _is_nested(function, node)
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 
@@ -108,7 +109,7 @@ def _is_nested(function: Function, node: ast.If) -> bool:
 
 def _is_checked(module: Module, function: Function, name: str, depth: int = 4) -> bool:
     """Whether the function, or one that it passes the tensor to, refuses one of the wrong shape or dtype."""
-    for node in ast.walk(function):
+    for node in walk(function):
         tests: list[ast.expr] = []
         if isinstance(node, ast.Assert) or (isinstance(node, ast.If) and _raises(node)):
             tests = [node.test]

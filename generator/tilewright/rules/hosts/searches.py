@@ -9,6 +9,7 @@ from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.examples import COMPLETE_SEARCH
 from tilewright.rules.hosts.examples import TUNED_KERNEL
 from tilewright.rules.hosts.examples import search
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.launches import Launch
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Module
@@ -86,7 +87,7 @@ def _is_kept(module: Module, call: ast.Call, launch: Launch) -> bool:
         isinstance(node, ast.Assign)
         and any(isinstance(each, ast.Subscript | ast.Attribute) for each in node.targets)
         and any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node.value))
-        for node in ast.walk(launch.function or module.tree)
+        for node in walk(launch.function or module.tree)
     )
 
 

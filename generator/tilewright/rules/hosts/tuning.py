@@ -9,7 +9,7 @@ from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.examples import COMPLETE_SEARCH
 from tilewright.rules.hosts.examples import search
-from tilewright.rules.hosts.launched import kernels
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.launches import Launch
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Module
@@ -46,7 +46,7 @@ class TuningKey(Rule):
 
 def _key(module: Module, launch: Launch) -> ast.Tuple | None:
     """The tuple that the result of a search is kept under, if one can be told."""
-    for node in ast.walk(launch.function) if launch.function is not None else ():
+    for node in walk(launch.function) if launch.function is not None else ():
         match node:
             case ast.Assign(targets=[ast.Subscript(slice=ast.Name() as name)]):
                 pass
@@ -63,7 +63,7 @@ def _key(module: Module, launch: Launch) -> ast.Tuple | None:
 def _missing(module: Module, launch: Launch, key: ast.Tuple) -> Iterator[str]:
     text = ast.unparse(key)
     known = {ast.unparse(node) for node in ast.walk(key) if isinstance(node, ast.expr)}
-    for kernel in kernels(module, launch):
+    for kernel in launch.kernels:
         bound = launch.bound(kernel)
         for parameter in kernel.parameters:
             value = bound.get(parameter.name)

@@ -11,6 +11,7 @@ from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.examples import WITH_LAUNCHER
 from tilewright.rules.hosts.touched import targets
 from tilewright.rules.hosts.values import is_argument
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.launches import Launch
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
@@ -84,7 +85,7 @@ def _merges(call: ast.Call) -> bool:
 
 def _has_dimensions(function: Function, name: str) -> bool:
     """Whether the function treats a tensor as one of any shape, and not as one of a single dimension."""
-    for node in ast.walk(function):
+    for node in walk(function):
         match node:
             case ast.Attribute(value=ast.Name(id=known), attr="numel" | "shape" | "ndim") if known == name:
                 return True
@@ -98,7 +99,7 @@ def _has_dimensions(function: Function, name: str) -> bool:
 def _names_stored(module: Module, launch: Launch) -> set[str]:
     """Names below the arguments that a launch stores to."""
     found: set[str] = set()
-    for target in targets(module, launch):
+    for target in targets(launch):
         pending = [target]
         while pending:
             node = pending.pop()
@@ -117,7 +118,7 @@ def _names_stored(module: Module, launch: Launch) -> set[str]:
 def _cares(module: Module, function: Function) -> bool:
     """Whether the function, or one that calls it, says anything about contiguity."""
     for each in calls(module).callers(function):
-        for node in ast.walk(each):
+        for node in walk(each):
             name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
             if "contiguous" in name or name == "input_guard":
                 return True
