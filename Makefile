@@ -7,7 +7,7 @@ DEST ?=
 NEW ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help new verify lint types layers test operators reference bench clean
+.PHONY: help new verify lint types layers test releases operators reference bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,13 @@ layers: $(VENV)/.ready  ## import-linter
 
 test: $(VENV)/.ready  ## the tests of this repository
 	$(BIN)/python -m pytest -q -m "not slow" -n auto tests
+
+releases: $(VENV)/.ready  ## the tests of the interpreter on older releases of cuda-tile
+	for release in 1.5.0 1.6.0; do \
+	  older=$(abspath $(VENV))/cuda-tile-$$release; \
+	  $(BIN)/python -m pip install -q --no-deps --upgrade --target $$older cuda-tile==$$release && \
+	  PYTHONPATH=$$older $(BIN)/python -m pytest -q -n auto tests/cutile tests/interpret || exit 1; \
+	done
 
 operators: $(VENV)/.ready  ## verify every reference operator
 	$(BIN)/tilewright verify

@@ -175,6 +175,39 @@ def test_blocks_that_run_at_once_keep_the_limit_of_memory(monkeypatch):
     assert sizes == [8] * 8
 
 
+@pytest.mark.parametrize("blocks", [1, 16, 4096])
+def test_an_operation_runs_once_for_all_blocks_that_agree(monkeypatch, blocks):
+    sizes = []
+    spied(monkeypatch, "unaryop", lambda tile: sizes.append(len(tile)))
+
+    @ct.kernel
+    def kernel(X):
+        b = ct.bid(0)
+        for _ in range(3):
+            ct.store(X, (b,), ct.exp(ct.load(X, (b,), (2,))))
+
+    Launcher().launch(0, (blocks,), kernel, (torch.zeros(2 * blocks),))
+    assert sizes == [blocks] * 3
+
+
+def test_constant_that_cannot_be_computed_fails_where_it_runs(monkeypatch):
+    def fail(_):
+        raise ArithmeticError("no such number")
+
+    spied(monkeypatch, "tile_arange", fail)
+
+    @ct.kernel
+    def kernel(X, really: bool):
+        if really:
+            ct.store(X, (0,), ct.arange(4, dtype=ct.int32))
+
+    x = torch.zeros(4, dtype=torch.int32)
+    Launcher().launch(0, (1,), kernel, (x, False))
+    with pytest.raises(ArithmeticError, match="no such number") as caught:
+        Launcher().launch(0, (1,), kernel, (x, True))
+    assert "kernel kernel, block (0, 0, 0)" in caught.value.__notes__[0]
+
+
 def test_functions_of_reductions_may_use_scalars_from_outside():
     @ct.kernel
     def kernel(X, Y, weight: float):

@@ -5,7 +5,6 @@ undone and halved, until the first block that fails runs alone and its error nam
 """
 
 import math
-import sys
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from tilewright.interpret.faults import StepLimitExceeded
 from tilewright.interpret.memory import Memory
 from tilewright.interpret.run import Diverge
 from tilewright.interpret.run import Run
+from tilewright.interpret.run import print_text
 from tilewright.interpret.settings import Settings
 from tilewright.interpret.translate import TranslatedKernel
 
@@ -35,7 +35,7 @@ class Work:
     memory: Memory
     settings: Settings
     checker: Any = None  # of blocks that run one after another
-    output: Callable[[str], object] = sys.stdout.write
+    output: Callable[[str], object] = print_text
 
 
 class FailedBlock(Exception):

@@ -1,7 +1,6 @@
 """Launch kernels on the CPU: what stands in for `cuda.tile.launch`."""
 
 import operator
-import sys
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from tilewright.interpret.grid import Grid
 from tilewright.interpret.grid import Work
 from tilewright.interpret.grid import run_grid
 from tilewright.interpret.run import LOCATIONS
+from tilewright.interpret.run import print_text
 from tilewright.interpret.settings import Settings
 from tilewright.interpret.translate import TranslatedKernel
 from tilewright.interpret.translate import translate
@@ -48,12 +48,12 @@ class _Specializations:
 class Launcher:
     """Launches kernels on the CPU; keeps their translations. Safe to use from several threads."""
 
-    def __init__(self, settings: Settings | None = None, output: Callable[[str], object] | None = None) -> None:
-        """`output` takes what kernels print; it is `sys.stdout.write` at the time of the launch if it is left out."""
+    def __init__(self, settings: Settings | None = None, output: Callable[[str], object] = print_text) -> None:
+        """`output` takes what kernels print."""
         self.settings = settings or Settings()
         self._output = output
         self._specializations: WeakKeyDictionary[Any, _Specializations] = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def launch(
         self,
@@ -97,7 +97,7 @@ class Launcher:
             arguments=flat.values,
             memory=flat.memory,
             settings=self.settings,
-            output=self._output or sys.stdout.write,
+            output=self._output,
         )
 
     def _specialize(self, kernel: Any, arguments: tuple[Any, ...], flat: FlatArguments) -> TranslatedKernel:

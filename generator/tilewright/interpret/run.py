@@ -13,6 +13,11 @@ from tilewright.interpret.faults import StepLimitExceeded
 LOCATIONS = "__locations__"  # global of translated kernels: location by line
 
 
+def print_text(text: str) -> None:
+    """Write to what standard output is at the time."""
+    print(text, end="")
+
+
 class Diverge(Exception):
     """Blocks disagree about what must be one value: the batch is undone, split and run again.
 
@@ -37,7 +42,7 @@ class Run:
         memory: Any,
         step_limit: int,
         checker: Any = None,
-        output: Callable[[str], object] = sys.stdout.write,
+        output: Callable[[str], object] = print_text,
     ) -> None:
         """`blocks` are linear indices in the grid, x fastest: int64 of shape (size,)."""
         self.grid = grid

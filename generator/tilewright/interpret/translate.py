@@ -236,7 +236,10 @@ class _Writer:
             operands = [self._constant(operand) for operand in step.operands]
         except KeyError:
             return False
-        value = step.function(*operands)
+        try:
+            value = step.function(*operands)
+        except Exception:  # it fails where it runs, if it does
+            return False
         if isinstance(value, torch.Tensor) and value.untyped_storage().nbytes() > _MOST_CONSTANT_BYTES:
             return False
         self._constants[results[0].name] = value
