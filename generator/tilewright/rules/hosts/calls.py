@@ -53,14 +53,12 @@ class Calls:
         return found
 
     def passed(self, function: Function, parameter: str) -> Iterator[ast.expr]:
-        """What the calls of a function pass for one of its parameters, as far as that is plain."""
+        """What the calls of a function pass for one of its parameters; `*x.shape` stands for every size."""
         names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+        # `ctx` and `self` are passed by no one
+        bound = names[1:] if names[:1] in (["ctx"], ["self"], ["cls"]) else names
         for site in self.sites(function):
-            # `ctx` and `self` are passed by no one
-            bound = names[1:] if names[:1] in (["ctx"], ["self"], ["cls"]) else names
-            if any(isinstance(each, ast.Starred) for each in site.args):
-                continue
-            yield from (value for name, value in zip(bound, site.args, strict=False) if name == parameter)
+            yield from (value for name, value in _positional(bound, site.args) if name == parameter)
             yield from (each.value for each in site.keywords if each.arg == parameter)
 
     def called(self, call: ast.Call) -> list[Function]:
@@ -80,6 +78,18 @@ class Calls:
     def _class(self, function: Function) -> str | None:
         parent = self._module.parent(function)
         return parent.name if isinstance(parent, ast.ClassDef) else None
+
+
+def _positional(names: list[str], values: list[ast.expr]) -> Iterator[tuple[str, ast.expr]]:
+    """Parameters with their arguments; one starred argument fills as many as the others leave."""
+    starred = [index for index, each in enumerate(values) if isinstance(each, ast.Starred)]
+    if len(starred) > 1:
+        return
+    if starred:
+        index = starred[0]
+        count = len(names) - len(values) + 1
+        values = [*values[:index], *[values[index]] * max(count, 0), *values[index + 1 :]]
+    yield from zip(names, values, strict=False)
 
 
 @functools.lru_cache(maxsize=8)

@@ -102,7 +102,7 @@ def _is_passed_zero(module: Module, node: ast.Name, depth: int) -> bool:
     if function is None:
         return False
     passed = list(calls(module).passed(function, node.id))
-    return bool(passed) and all(may_be_zero(module, each, depth - 1) for each in passed)
+    return bool(passed) and all(is_dimension(module, each) or may_be_zero(module, each, depth - 1) for each in passed)
 
 
 def _at_least_one(node: ast.expr) -> bool:

@@ -1,6 +1,7 @@
 """Rules about the grid of a launch."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tilewright.rules.finding import Finding
@@ -13,6 +14,7 @@ from tilewright.rules.hosts.grids import differ
 from tilewright.rules.hosts.grids import division
 from tilewright.rules.hosts.grids import tiles
 from tilewright.rules.hosts.values import integers
+from tilewright.rules.hosts.values import is_argument
 from tilewright.rules.hosts.values import is_dimension
 from tilewright.rules.hosts.values import symbol
 from tilewright.rules.kernels import Kernel
@@ -20,6 +22,8 @@ from tilewright.rules.launches import Launch
 from tilewright.rules.rule import Proof
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Module
+
+_BLOCK = re.compile(r"(?i)tile|block")
 
 _DOUBLE = (
     KERNEL
@@ -132,16 +136,8 @@ class GridRoundsDown(Rule):
 
     def check(self, module: Module) -> Iterator[Finding]:
         seen: set[ast.expr] = set()
-        for launch in module.launches:
-            for _, axis, found, passed in _blocks(module, launch):
-                if found.up or found.node in seen or not is_dimension(module, found.size):
-                    continue
-                if symbol(module, found.block) != symbol(module, passed) and (
-                    differ(module, found.block, passed) or integers(module, passed) is None
-                ):
-                    continue
-                if _remainder_is_known(module, found):
-                    continue
+        for axis, found in self._down(module):
+            if found.node not in seen and not _remainder_is_known(module, found):
                 seen.add(found.node)
                 yield self.finding(
                     module,
@@ -151,12 +147,43 @@ class GridRoundsDown(Rule):
                     fix=self._fix(module, found),
                 )
 
+    def _down(self, module: Module) -> Iterator[tuple[int, Division]]:
+        """Divisions that round down, by the block that a kernel gets or by what is called a block."""
+        for launch in module.launches:
+            for _, axis, found, passed in _blocks(module, launch):
+                same = symbol(module, found.block) == symbol(module, passed)
+                if not found.up and is_dimension(module, found.size) and (same or _is_equal(module, found, passed)):
+                    yield axis, found
+            for axis, extent in axes(module, launch):
+                for factor in _factors(module, extent):
+                    counted = division(module, factor)
+                    if counted is None or counted.up or not _is_size(module, counted.size):
+                        continue
+                    if isinstance(counted.block, ast.Name) and _BLOCK.search(counted.block.id):
+                        yield axis, counted
+
     def _fix(self, module: Module, found: Division) -> Fix | None:
         tile = next((each for each in ("ct", "cuda.tile") if module.names.resolve(ast.Name(each)) == "cuda.tile"), None)
         if tile is None:
             return None
         text = f"{tile}.cdiv({module.source(found.size)}, {module.source(found.block)})"
         return Fix("Round up", (module.replacement(found.node, text),))
+
+
+def _is_equal(module: Module, found: Division, passed: ast.expr) -> bool:
+    return integers(module, passed) is not None and not differ(module, found.block, passed)
+
+
+def _factors(module: Module, extent: ast.expr) -> list[ast.expr]:
+    """What an extent of a grid is the product of."""
+    if isinstance(extent, ast.BinOp) and isinstance(extent.op, ast.Mult):
+        return [*_factors(module, extent.left), *_factors(module, extent.right)]
+    return [extent]
+
+
+def _is_size(module: Module, node: ast.expr) -> bool:
+    """Whether an expression is a size of a tensor, or a parameter that may be one."""
+    return is_dimension(module, node) or (isinstance(node, ast.Name) and is_argument(module, node))
 
 
 def _said(module: Module, node: ast.expr) -> str:

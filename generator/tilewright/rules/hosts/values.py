@@ -7,17 +7,19 @@ from itertools import product
 
 from tilewright.rules.hosts.definitions import Binding
 from tilewright.rules.hosts.definitions import definitions
+from tilewright.rules.hosts.walking import walk
 from tilewright.rules.source import Module
 
 _MOST = 64  # values of one expression that are followed
 _DEPTH = 12
+_BITS = 128  # shifts by more are no size, and would fill the memory
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.LShift: operator.lshift,
+    ast.LShift: lambda a, b: operator.lshift(a, min(b, _BITS)),
     ast.RShift: operator.rshift,
 }
 
@@ -125,11 +127,28 @@ def alternatives(module: Module, node: ast.expr, depth: int = _DEPTH) -> list[as
     if depth and isinstance(node, ast.IfExp):
         return [*alternatives(module, node.body, depth - 1), *alternatives(module, node.orelse, depth - 1)]
     if depth and isinstance(node, ast.Name):
-        bindings = definitions(module).reaching(node)
-        if bindings and all(each.value is not None and each.position is None for each in bindings):
-            values = [each.value for each in bindings if each.value is not None]
-            return [found for value in values for found in alternatives(module, value, depth - 1)]
+        values = [_given(module, each) for each in definitions(module).reaching(node)]
+        if values and all(values):
+            return [found for value in values for each in value for found in alternatives(module, each, depth - 1)]
     return [node]
+
+
+def _given(module: Module, binding: Binding) -> list[ast.expr]:
+    """Expressions that a binding may give; of an unpacked call the part that the function of this module returns."""
+    if binding.value is None:
+        return []
+    if binding.position is None:
+        return [binding.value]
+    if not isinstance(binding.value, ast.Call) or not isinstance(binding.value.func, ast.Name):
+        return []
+    function = module.functions.get(binding.value.func.id)
+    returns = [
+        node.value
+        for node in (walk(function) if function is not None else ())
+        if isinstance(node, ast.Return) and module.function_of(node) is function
+    ]
+    parts = [each.elts for each in returns if isinstance(each, ast.Tuple) and len(each.elts) > binding.position]
+    return [each[binding.position] for each in parts] if len(parts) == len(returns) else []
 
 
 def is_argument(module: Module, name: ast.Name) -> bool:
