@@ -7,6 +7,7 @@ from writers.commands import commands
 from writers.documents import documents
 from writers.families import families
 from writers.performance import performance
+from writers.rules import rules
 
 REFERENCE = Path(__file__).with_name("reference")
 
@@ -22,6 +23,7 @@ def pages() -> dict[str, str]:
     return {
         "cli.md": _page("Command line", "the commands themselves", commands()),
         "families.md": _page("Families and functions", "`template/_partials`", families()),
+        "rules.md": _page("Rules", "`generator/tilewright/rules`", rules()),
         "performance.md": _page("Performance", "`benchmarks/results/h200.json`", performance()),
         "json.md": _page("JSON documents", "the schemas in `generator/tilewright/report/schemas`", documents()),
     }

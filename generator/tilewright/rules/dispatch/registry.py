@@ -55,9 +55,12 @@ class NoImplementation(Rule):
 
     def check_project(self, project: Project) -> Iterator[Finding]:
         """Stubs whose key no implementation has, and whose body has none of its own."""
-        implemented = {each.key for each in project.declarations if each.backend is not None}
+        # Those of the package only: tests and benchmarks register references of their own.
+        implemented = {(each.key, _package(project, each)) for each in project.declarations if each.backend is not None}
         for each in project.declarations:
-            if each.backend is not None or each.key in implemented or not project.is_checked(each.module):
+            if each.backend is not None or not project.is_checked(each.module):
+                continue
+            if (each.key, _package(project, each)) in implemented:
                 continue
             if each.function is not None and _only_raises(each.function):
                 yield self.finding(each.module, each.node, f"nothing is registered under {each.key!r}")
@@ -85,8 +88,7 @@ class Duplicate(Rule):
         """The second of two that nothing decides between."""
         seen: dict[tuple[str, str | None, str], Declaration] = {}
         for each in project.declarations:
-            root = project.name(each.module).partition(".")[0]  # tests register references of their own
-            first = seen.setdefault((each.key, each.backend, root), each)
+            first = seen.setdefault((each.key, each.backend, _package(project, each)), each)
             if first is each or first.conditional or each.conditional or not project.is_checked(each.module):
                 continue
             if "." not in project.name(each.module) and first.module is not each.module:
@@ -114,7 +116,7 @@ class NeverImported(Rule):
             if each.backend is None or stub is None or not project.is_checked(each.module):
                 continue
             home, module = _home(project, stub), project.name(each.module)
-            if home and home.partition(".")[0] == module.partition(".")[0] and not project.loads(home, module):
+            if _package(project, stub) == _package(project, each) and home and not project.loads(home, module):
                 yield self.finding(each.module, each.node, f"importing {home} does not import {module}")
 
 
@@ -149,6 +151,11 @@ class BusyStub(Rule):
             if not _only_raises(each.function):
                 message = f"the stub {each.key!r} does more than raise NotImplementedError"
                 yield self.finding(each.module, each.function, message)
+
+
+def _package(project: Project, declaration: Declaration) -> str:
+    """The outermost package of what declares."""
+    return project.name(declaration.module).partition(".")[0]
 
 
 def _home(project: Project, stub: Declaration) -> str:
