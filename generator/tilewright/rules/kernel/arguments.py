@@ -121,7 +121,7 @@ def copy_kernel(X, Y, TILE: ct.Constant[int]):
         HEAD
         + '''@ct.kernel
 def first_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = the first element of each tile of X."""
+    """Y (N,) = the first element of each tile of X (N,)."""
     tile = ct.load(X, (ct.bid(0),), (TILE,))
     ct.store(Y, (ct.bid(0),), tile[0])
 ''',

@@ -110,7 +110,7 @@ class EmptyRow(KernelRule):
         HEAD
         + '''@ct.kernel
 def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
-    """Y (M, 1) = sums of exp(x - the largest x) over the first N elements of the rows of X."""
+    """Y (M, 1) = sums of exp(x - top) over the first N elements of the rows of X (M, N), top the largest."""
     top = ct.full((1, 1), -1e30, ct.float32)
     total = ct.zeros((1, 1), ct.float32)
     for j in range(ct.cdiv(X.shape[1], TILE)):
@@ -127,7 +127,7 @@ def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
         HEAD
         + '''@ct.kernel
 def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
-    """Y (M, 1) = sums of exp(x - the largest x) over the first N elements of the rows of X."""
+    """Y (M, 1) = sums of exp(x - top) over the first N elements of the rows of X (M, N), top the largest."""
     top = ct.full((1, 1), float("-inf"), ct.float32)
     total = ct.zeros((1, 1), ct.float32)
     for j in range(ct.cdiv(X.shape[1], TILE)):
