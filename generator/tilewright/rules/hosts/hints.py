@@ -9,6 +9,7 @@ from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.values import integers
+from tilewright.rules.hosts.values import resolved
 from tilewright.rules.rule import Proof
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Module
@@ -40,12 +41,43 @@ def _kernel(hints: str) -> str:
     return _KERNEL.format(hints=hints)
 
 
-def _hint_keywords(module: Module) -> Iterator[tuple[ast.Call, ast.keyword]]:
-    """Hints of decorators, and of `replace_hints` of a kernel of cuTile."""
+def _hints(module: Module) -> Iterator[tuple[str, ast.AST, ast.expr]]:
+    """Name, place and value of what is passed as hints: to a decorator, and to `replace_hints` of a kernel."""
     for call in module.nodes(ast.Call):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         if module.names.tile(call.func) == "kernel" or name in ("replace_hints", "cached_replace_hints"):
-            yield from ((call, keyword) for keyword in call.keywords if keyword.arg is not None)
+            for keyword in call.keywords:
+                if keyword.arg is not None:
+                    yield keyword.arg, keyword, keyword.value
+                for display in _spread(module, keyword.value) if keyword.arg is None else ():
+                    yield from _entries(display)
+
+
+def _spread(module: Module, node: ast.expr) -> Iterator[ast.Dict]:
+    """Dictionaries that `**node` may be: one that is written out, or any of a dictionary of such."""
+    known = resolved(module, node)
+    if isinstance(known, ast.Subscript):
+        outer = resolved(module, known.value)
+        inner = outer.values if isinstance(outer, ast.Dict) else []
+        yield from (each for each in inner if isinstance(each, ast.Dict))
+    elif isinstance(known, ast.Dict):
+        yield known
+
+
+def _entries(display: ast.Dict) -> Iterator[tuple[str, ast.AST, ast.expr]]:
+    for key, value in zip(display.keys, display.values, strict=True):
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            yield key.value, key, value
+
+
+def _candidates(module: Module) -> Iterator[tuple[str, ast.expr]]:
+    """Values that are kept under the name of a hint: of a candidate to be tuned, of a configuration."""
+    if not module.kernels and not module.launches:
+        return
+    for call in module.nodes(ast.Call):
+        yield from ((each.arg, each.value) for each in call.keywords if each.arg is not None)
+    for display in module.nodes(ast.Dict):
+        yield from ((name, value) for name, _, value in _entries(display))
 
 
 def _values(module: Module, node: ast.expr) -> list[tuple[ast.expr, int]]:
@@ -69,21 +101,22 @@ class UnknownHint(Rule):
         _kernel("(num_warps=8)"),
         _kernel("(num_stages=3)"),
         _kernel("") + "\n\n_small_kernel = _double_kernel.replace_hints(ocupancy=4)\n",
+        _kernel("")
+        + "\n\nHINTS = {8192: {'num_warps': 8}}\n_large_kernel = _double_kernel.replace_hints(**HINTS[8192])\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        for _, keyword in _hint_keywords(module):
-            name = keyword.arg or ""
+        for name, place, value in _hints(module):
             if name in HINTS:
                 continue
             meant = _MEANT.get(name) or next(iter(difflib.get_close_matches(name, HINTS, 1)), None)
             text = f"there is no hint {name}" + (f"; {meant} is meant" if meant else "")
             fix = None
-            values = {value for _, value in _values(module, keyword.value)}
+            values = {each for _, each in _values(module, value)}
             if meant and (name not in _MEANT or values <= {4, 8}):
-                edit = module.replacement(keyword, f"{meant}={module.source(keyword.value)}")
-                fix = Fix(f"Write {meant}", (edit,))
-            yield self.finding(module, keyword, text, fix=fix)
+                written = f'"{meant}"' if isinstance(place, ast.Constant) else f"{meant}={module.source(value)}"
+                fix = Fix(f"Write {meant}", (module.replacement(place, written),))
+            yield self.finding(module, place, text, fix=fix)
 
 
 class HintValue(Rule):
@@ -104,16 +137,16 @@ class HintValue(Rule):
         _kernel("(num_worker_warps=16)"),
         _kernel("(occupancy=ct.ByTarget(sm_90=64, default=3))"),
         _kernel("") + "\n\n_small_kernel = _double_kernel.replace_hints(num_ctas=32)\n",
+        _kernel("") + "\n\n_CONFIGS = [dict(TILE=128, num_ctas=3)]\n",
+        _kernel("") + "\n\nHINTS = {8192: {'num_worker_warps': 2}}\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
-        for _, keyword in _hint_keywords(module):
-            if keyword.arg not in _ALLOWED:
-                continue
-            allowed, said = _ALLOWED[keyword.arg]
-            for node, value in _values(module, keyword.value):
+        for name, given in _candidates(module):
+            allowed, said = _ALLOWED.get(name, ((), ""))
+            for node, value in _values(module, given) if allowed else ():
                 if value not in allowed:
-                    yield self.finding(module, node, f"{keyword.arg} is {value}; it must be {said}")
+                    yield self.finding(module, node, f"{name} is {value}; it must be {said}")
 
 
 class ClusteredOccupancy(Rule):

@@ -145,11 +145,24 @@ class TightTolerance(Rule):
         TEST.replace("self.reference, kwargs)", "self.reference, kwargs, rtol=1e-2, atol=2e-2)"),
         TEST.replace("self.reference, kwargs)", "self.reference, kwargs, rtol=0, atol=0)"),
     )
-    INVALID = (TEST.replace("self.reference, kwargs)", "self.reference, kwargs, rtol=1e-3, atol=1e-3)"),)
+    INVALID = (
+        TEST.replace("self.reference, kwargs)", "self.reference, kwargs, rtol=1e-3, atol=1e-3)"),
+        TEST.replace("    _shapes", '    _tolerances = {torch.bfloat16: {"rtol": 1e-4, "atol": 1e-5}}\n    _shapes'),
+    )
 
     def check(self, module: Module) -> Iterator[Finding]:
         if not is_operator_test(module):
             return
+        for display in module.nodes(ast.Dict):
+            for key, tolerances in zip(display.keys, display.values, strict=True):
+                dtype = module.names.torch(key) if key is not None else None
+                numbers = [each.value for each in ast.walk(tolerances) if isinstance(each, ast.Constant)]
+                known = [
+                    float(each) for each in numbers if isinstance(each, int | float) and not isinstance(each, bool)
+                ]
+                if dtype in _ROUNDING and len(known) == 2 and 0 < max(known) < _ROUNDING[dtype]:
+                    said = f"rtol and atol up to {max(known):g} are below what rounding to {dtype} costs"
+                    yield self.finding(module, tolerances, said)
         for test in tests(module):
             dtypes = [each for each in _ROUNDING if each in _dtypes(module, test)]
             for name, call in calls_of(test):
