@@ -62,6 +62,19 @@ def test_format(operator):
     assert "run ruff format" in found.detail
 
 
+def test_what_a_rule_finds(operator):
+    edit(operator, operator.kernel, 'backend="cutile")\ndef scale_add(', 'backend="cutile")\ndef scale_add(stream, ')
+    found = outcome(operator, kernel())
+    assert found.verdict is Verdict.FAILED
+    assert any("cutile.py:" in problem and ": TW103 " in problem for problem in found.data["problems"])
+
+
+def test_rules_that_the_host_ignores(operator):
+    (operator.host.root / "pyproject.toml").write_text('[tool.tilewright]\nignore = ["TW1"]\n')
+    edit(operator, operator.kernel, 'backend="cutile")\ndef scale_add(', 'backend="cutile")\ndef scale_add(stream, ')
+    assert not any("TW1" in problem for problem in outcome(operator, kernel()).data.get("problems", ()))
+
+
 def test_no_compiler(operator):
     def missing(_):
         raise MissingError("tileiras not found", hint="install it")
