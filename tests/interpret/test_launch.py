@@ -421,6 +421,31 @@ def test_modes_and_subclasses_of_the_host_do_not_reach_the_kernel():
     assert y.tolist() == [2.0] * 4
 
 
+def test_autocast_of_the_host_does_not_reach_the_kernel():
+    @ct.kernel
+    def kernel(X, Y):
+        x = ct.load(X, (0, 0), (16, 16))
+        ct.store(Y, (0, 0), ct.mma(x, x, ct.zeros((16, 16), ct.float32)))
+
+    x = torch.rand(16, 16).half()
+    y = torch.zeros(16, 16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        launch((1,), kernel, x, y)
+    torch.testing.assert_close(y, x.float() @ x.float())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+def test_default_dtype_of_the_host_does_not_reach_the_kernel(dtype):
+    y = torch.zeros(4)
+    x = torch.full((4,), 1 / 3)
+    torch.set_default_dtype(dtype)
+    try:
+        launch((1,), double, x, y)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(y, x * 2)
+
+
 def test_partial_application_of_the_launcher_is_what_a_host_installs():
     y = torch.zeros(4)
     functools.partial(LAUNCHER.launch, 0)((1,), double, (torch.ones(4), y), programmatic_dependent_launch=True)

@@ -4,7 +4,9 @@ import operator
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import field
 from types import TracebackType
@@ -79,7 +81,7 @@ class Launcher:
         if not isinstance(kernel_args, tuple):
             raise TypeError(f"a launch takes the kernel's arguments as a tuple, not as {type(kernel_args).__name__}")
         # The tensors may be of a subclass that stands for a GPU's, or be used under a mode of the host.
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with torch._C.DisableTorchFunction(), torch.no_grad(), _without_autocast():
             work = self._prepare(checked_grid(grid), kernel, kernel_args)
             with _noted(work.kernel.name):
                 (run_checked if self.settings.check else run_grid)(work)
@@ -131,6 +133,11 @@ def checked_grid(grid: Any) -> Grid:
             raise LaunchError(f"axis {axis} of a grid has 1 to {most} blocks, not {length}: {grid}")
     x, y, z = blocks + [1] * (3 - len(blocks))
     return x, y, z
+
+
+def _without_autocast() -> AbstractContextManager[Any]:
+    """Where products of matrices have the dtype of their operands; quick where they have it anyway."""
+    return torch.autocast("cpu", enabled=False) if torch.is_autocast_enabled("cpu") else nullcontext()
 
 
 @contextmanager
