@@ -98,3 +98,19 @@ def test_hooks_on_saved_tensors():
         y = x * x
     y.sum().backward()
     assert x.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.vmap(lambda row: row * x[0] + 1)(x),
+        lambda x: torch.func.grad(lambda x: (x * x).sum())(x),
+        lambda x: torch.func.jvp(torch.sin, (x,), (x,))[1],
+        lambda x: torch.func.vmap(torch.func.grad(lambda row: (row * x[1]).sum()))(x),
+    ],
+)
+def test_transforms_of_functions(function):
+    x = torch.randn(3, 4)
+    y = function(x.cuda())
+    assert y.device == CUDA
+    torch.testing.assert_close(y.cpu(), function(x))

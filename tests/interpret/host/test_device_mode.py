@@ -71,6 +71,7 @@ def test_second_device_does_not_exist():
         lambda x: x.data,
     ],
 )
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor")
 def test_results_are_where_the_arguments_are(function):
     assert function(torch.ones((2, 3), device="cuda")).device == CUDA
     assert function(torch.ones((2, 3))).device.type == "cpu"

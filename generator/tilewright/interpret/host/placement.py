@@ -76,9 +76,11 @@ def is_cuda(device: Any) -> bool:
 
 
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
-    """Memory of the tensor; sparse tensors and those inside of torch.func transforms have none."""
-    try:
-        with torch._C.DisableTorchFunction():
+    """Memory of the tensor, inside of a transform of torch.func that of the tensor behind it; sparse ones have none."""
+    with torch._C.DisableTorchFunction():
+        while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            tensor = torch._C._functorch.get_unwrapped(tensor)
+        try:
             return tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):
-        return None
+        except (NotImplementedError, RuntimeError):
+            return None
