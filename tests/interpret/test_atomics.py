@@ -9,6 +9,7 @@ from tests.support.memory_access import array_of  # noqa: E402
 from tests.support.memory_access import run_over  # noqa: E402
 from tests.support.memory_access import site_of  # noqa: E402
 from tilewright.interpret.atomics import compare_and_swap  # noqa: E402
+from tilewright.interpret.atomics import modify  # noqa: E402
 from tilewright.interpret.atomics import read_modify_write  # noqa: E402
 from tilewright.interpret.atomics import reduce_view  # noqa: E402
 from tilewright.interpret.dtypes import of_tensor  # noqa: E402
@@ -85,6 +86,11 @@ def test_lanes_of_all_blocks_update_in_order(mode, dtype, masked):
     np.testing.assert_array_equal(memory.numpy(), expected)
     assert torch.equal(old, tile_of(olds))
 
+    memory.copy_(torch.from_numpy(start))  # what runs where nothing uses the old values
+    pointers = memory.data_ptr() + torch.from_numpy(places) * memory.element_size()
+    modify(site_of(memory), mode, run, pointers, tile_of(updates), torch.from_numpy(mask) if masked else None)
+    np.testing.assert_array_equal(memory.numpy(), expected)
+
 
 def test_bfloat16_rounds_every_addition():
     memory = torch.tensor([256.0], dtype=torch.bfloat16)  # whose neighbour is 258
@@ -94,6 +100,10 @@ def test_bfloat16_rounds_every_addition():
     )
     assert memory.tolist() == [256.0]
     assert old.tolist() == [256.0, 256.0, 256.0]
+    modify(
+        site_of(memory), "ADD_FLOAT", run, torch.tensor([memory.data_ptr()]), torch.ones(1, dtype=torch.bfloat16), None
+    )
+    assert memory.tolist() == [256.0]
 
 
 def test_every_block_does_a_uniform_update():
@@ -111,10 +121,12 @@ def test_one_block_gets_a_scalar_as_python_integer():
     assert memory.tolist() == [1]
 
 
-def test_a_batch_that_used_atomics_is_ordered_until_the_next_one():
+def test_a_batch_that_asked_for_old_values_is_ordered_until_the_next_one():
     memory = torch.zeros(1, dtype=torch.int32)
     run = run_over(memory, blocks=2)
     run.memory.begin()
+    modify(site_of(memory), "ADD_INT", run, torch.tensor([memory.data_ptr()]), 1, None)
+    assert memory.tolist() == [2]
     assert not run.memory.ordered
     read_modify_write(site_of(memory), "ADD_INT", (), run, memory.data_ptr(), 1, None)
     assert run.memory.ordered

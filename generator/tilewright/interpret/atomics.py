@@ -68,6 +68,7 @@ def _tile_atomic_rmw(op: Any) -> Step:
         lambda run, pointer, update, mask: read_modify_write(site, mode, shape, run, pointer, update, mask),
         (op.pointer, op.update, op.mask),
         needs_run=True,
+        unused=lambda run, pointer, update, mask: modify(site, mode, run, access.tile_of(pointer), update, mask),
     )
 
 
@@ -103,8 +104,19 @@ def read_modify_write(
     addresses = access.tile_of(pointer)
     held = site.element
     values = as_tensor(update, held)
+    run.memory.ordered = True
     blank = torch.zeros((1,) * addresses.dim(), dtype=held.compute)
     return _result(site, shape, blank, *_update(site, mode, run, addresses, mask, values))
+
+
+def modify(site: Site, mode: str, run: Run, addresses: Tensor, update: Tensor | int, mask: Mask) -> None:
+    """Update the elements at the addresses, of which nobody wants to know what they were."""
+    values = as_tensor(update, site.element)
+    if mode not in ("ADD_INT", "ADD_FLOAT"):
+        _update(site, mode, run, addresses, mask, values)
+        return
+    _, chosen, _, (values,) = _taking_part(site, run, addresses, mask, values)
+    run.memory.accumulate(chosen, to_storage(values, site.element))
 
 
 def reduce_view(
@@ -114,7 +126,7 @@ def reduce_view(
     site = static.site
     where = place(static.geometry, array, index)
     spots = elements(where, static.tile, site.element.itemsize, ())
-    _update(site, mode, run, spots.addresses, spots.inside, as_tensor(update, site.element))
+    modify(site, mode, run, spots.addresses, update, spots.inside)
 
 
 def compare_and_swap(
@@ -129,6 +141,7 @@ def compare_and_swap(
     """Write `desired` where memory holds the bits of `expected`; return what it held, `expected` where not asked."""
     held = site.element
     wanted, new = as_tensor(expected, held), as_tensor(desired, held)
+    run.memory.ordered = True
     addresses, lanes = _lanes(site, run, access.tile_of(pointer), mask, wanted, new)
     raw_wanted, raw_new = (to_storage(each, held)[lanes.order] for each in lanes.tiles)
     bits = {4: torch.int32, 8: torch.int64}[held.itemsize]
@@ -175,6 +188,16 @@ class _Lanes:
 
 def _lanes(site: Site, run: Run, addresses: Tensor, mask: Mask, *tiles: Tensor) -> tuple[Tensor, _Lanes]:
     """Sorted addresses of the lanes that take part, and the lanes."""
+    shape, chosen, places, values = _taking_part(site, run, addresses, mask, *tiles)
+    order = chosen.argsort(stable=True)
+    ordered = chosen[order]
+    return ordered, _Lanes(shape, places, values, order, _groups(ordered))
+
+
+def _taking_part(
+    site: Site, run: Run, addresses: Tensor, mask: Mask, *tiles: Tensor
+) -> tuple[tuple[int, ...], Tensor, Tensor, tuple[Tensor, ...]]:
+    """Shape of the operands, and of the lanes in order the addresses, places in this shape and values."""
     operands = [addresses, *tiles] if mask is None else [addresses, *tiles, torch.as_tensor(mask)]
     blocks, *rest = torch.broadcast_shapes(*(each.shape for each in operands))
     shape = (max(run.size, blocks), *rest)  # each block does its own, with the same operands too
@@ -183,10 +206,7 @@ def _lanes(site: Site, run: Run, addresses: Tensor, mask: Mask, *tiles: Tensor) 
     if run.checker is not None:
         allowed = run.checker.atomic(site, chosen)
         chosen, places, *values = (each[allowed] for each in (chosen, places, *values))
-    run.memory.ordered = True
-    order = chosen.argsort(stable=True)
-    ordered = chosen[order]
-    return ordered, _Lanes(shape, places, tuple(values), order, _groups(ordered))
+    return shape, chosen, places, tuple(values)
 
 
 def _groups(addresses: Tensor) -> _Groups:

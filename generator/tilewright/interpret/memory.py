@@ -84,7 +84,7 @@ class Memory:
         self.extents: list[Extent] = []
         self.allocations: list[Allocation] = []  # by address
         self.undetermined = Undetermined.ZERO
-        self.ordered = False  # the batch has done what makes its blocks' order count: atomic accesses
+        self.ordered = False  # the batch has read what other blocks may have written before: by atomic operations
         self._bases: list[int] = []
         self._log: list[tuple[Tensor, Tensor | None, Tensor]] | None = None
         self._log_left = 0  # bytes
@@ -141,6 +141,14 @@ class Memory:
             if self._log is not None:
                 self._note(memory, positions, memory.index_select(0, positions))
             memory.scatter_(0, positions, values if lanes is None else values[lanes])
+
+    def accumulate(self, addresses: Tensor, values: Tensor) -> None:
+        """Add to elements, one addition after another in the order of `addresses` (one dimension)."""
+        for allocation, positions, lanes in self._locate(addresses, values.dtype, "write"):
+            memory = allocation.flat(values.dtype)
+            if self._log is not None:
+                self._log.append((memory, positions, memory.index_select(0, positions)))
+            memory.index_add_(0, positions, values if lanes is None else values[lanes])
 
     def _locate(
         self, addresses: Tensor, dtype: torch.dtype, access: str

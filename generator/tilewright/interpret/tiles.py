@@ -78,6 +78,8 @@ def load_tile(static: TileAccess, run: Run, array: ArrayValue, index: Sequence[S
     """Tiles (b, *tile) at an index of the view; elements outside of the array are padded."""
     where = place(static.geometry, array, index)
     held = static.site.element
+    if static.site.order == "ACQUIRE":
+        run.memory.ordered = True
     if run.checker is None and static.geometry.sparse is None:
         tile = _load_boxes(static, run, where)
     else:

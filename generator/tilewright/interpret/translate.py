@@ -98,11 +98,13 @@ class _Writer:
         self._locations: dict[int, Location] = {}
         self.globals[LOCATIONS] = self._locations
         self._lines: list[str] = []
+        self._used: set[str] = set()
         self._depth = 0
         self._names: dict[str, str] = {}
         self._constants: dict[str, Any] = {}  # values known now, by name of the variable
 
     def function(self, body: Any) -> str:
+        self._used = {variable.name for op in all_operations(body) for variable in op.all_inputs()}
         self._write(f"def kernel({', '.join(['run', *map(self._name, body.params)])}):", None)
         self._depth += 1
         self._write("count_step = run.count_step", None)
@@ -222,6 +224,9 @@ class _Writer:
             return
         function = f"{op.op}_{len(self._lines)}"
         self.globals[function] = step.function
+        if step.unused is not None and not any(variable.name in self._used for variable in results):
+            self.globals[function] = step.unused
+            results = []
         operands = ["run"] * step.needs_run + [self._value(operand) for operand in step.operands]
         call = f"{function}({', '.join(operands)})"
         if scope.in_body and step.needs_run:
