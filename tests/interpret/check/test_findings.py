@@ -317,6 +317,14 @@ def test_blocks_that_wait_for_each_other_are_not_judged_in_orders_that_no_gpu_ha
     assert out.tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_it_does_not_matter_which_nan_a_result_is(dtype):
+    x, out = torch.full((40,), float("nan"), dtype=dtype), torch.zeros(40, dtype=dtype)
+    x.view(torch.int16)[::3] |= 0x1FF
+    launch(double, (10,), x, out, 4)
+    assert out.isnan().all()
+
+
 # Overflow, assumptions, assertions
 
 
