@@ -17,7 +17,7 @@ class Step:
     function: Callable[..., Any]
     operands: tuple[Any, ...]
     needs_run: bool = False  # the `Run` is passed first
-    unused: Callable[..., None] | None = None  # what runs instead where nothing uses the results
+    unused: Callable[..., None] | None = None  # what runs instead where nothing uses the one result
 
 
 Handler = Callable[[Any], Step]

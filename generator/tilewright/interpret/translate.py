@@ -223,10 +223,8 @@ class _Writer:
         if self._known_now(op, step, results):
             return
         function = f"{op.op}_{len(self._lines)}"
-        self.globals[function] = step.function
-        if step.unused is not None and not any(variable.name in self._used for variable in results):
-            self.globals[function] = step.unused
-            results = []
+        unused = step.unused is not None and not any(variable.name in self._used for variable in results)
+        self.globals[function] = step.unused if unused else step.function
         operands = ["run"] * step.needs_run + [self._value(operand) for operand in step.operands]
         call = f"{function}({', '.join(operands)})"
         if scope.in_body and step.needs_run:
