@@ -1,0 +1,81 @@
+"""Atomic operations in kernels, many blocks at once."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+ct = pytest.importorskip("cuda.tile")
+
+from tilewright.interpret.launch import Launcher  # noqa: E402
+
+Const = ct.Constant[int]
+
+
+def launch(kernel, grid, *arguments):
+    Launcher().launch(0, grid, kernel, arguments)
+
+
+@ct.kernel
+def histogram(x, counts, size: Const):
+    ct.atomic_add(counts, ct.load(x, (ct.bid(0),), (size,)), 1)
+
+
+@ct.kernel
+def ranks(x, counts, out, size: Const):
+    place = (ct.bid(0),)
+    ct.store(out, place, ct.atomic_add(counts, ct.load(x, place, (size,)), 1))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float32])
+def test_a_histogram(dtype):
+    x, counts = torch.randint(0, 16, (512,)), torch.zeros(16, dtype=dtype)
+    launch(histogram, (8,), x, counts, 64)
+    assert counts.tolist() == torch.bincount(x, minlength=16).tolist()
+
+
+def test_old_values_count_the_equal_elements_before():
+    x, counts, out = torch.randint(0, 4, (64,)), torch.zeros(4, dtype=torch.int64), torch.zeros(64, dtype=torch.int64)
+    launch(ranks, (8,), x, counts, out, 8)
+    assert out.tolist() == [x[:place].eq(x[place]).sum() for place in range(64)]
+
+
+@ct.kernel
+def last_block_sums(x, partial, counter, out, size: Const, blocks: Const):
+    ct.store(partial, (ct.bid(0),), ct.sum(ct.load(x, (ct.bid(0),), (size,))))
+    if ct.atomic_add(counter, 0, 1) == blocks - 1:
+        ct.store(out, (0,), ct.sum(ct.load(partial, (0,), (blocks,))))
+
+
+def test_the_last_block_finds_what_the_others_stored():
+    x, partial = torch.arange(64), torch.zeros(8, dtype=torch.int64)
+    counter, out = torch.zeros(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int64)
+    launch(last_block_sums, (8,), x, partial, counter, out, 8, 8)
+    assert (out.tolist(), counter.tolist()) == ([2016], [8])
+
+
+@ct.kernel
+def locked_append(lock, length, out):
+    while ct.atomic_cas(lock, 0, 0, 1) != 0:
+        pass
+    place = ct.load(length, (0,), ())
+    ct.scatter(out, place, ct.bid(0))
+    ct.store(length, (0,), place + 1)
+    ct.atomic_xchg(lock, 0, 0)
+
+
+def test_a_lock_lets_one_block_in_at_a_time():
+    lock, length, out = (torch.zeros(size, dtype=torch.int32) for size in (1, 1, 8))
+    launch(locked_append, (8,), lock, length, out)
+    assert (lock.tolist(), length.tolist()) == ([0], [8])
+    assert sorted(out.tolist()) == list(range(8))
+
+
+@ct.kernel
+def reduce_tiles(x, out, rows: Const, columns: Const):
+    view = out.tiled_view((rows, columns))
+    view.atomic_store_add((0, ct.bid(1)), ct.load(x, (ct.bid(0), ct.bid(1)), (rows, columns)))
+
+
+def test_tiles_of_a_view_are_added_up_inside_of_the_array():
+    x, out = torch.rand(6, 10, dtype=torch.float64), torch.zeros(2, 10, dtype=torch.float64)
+    launch(reduce_tiles, (3, 3), x, out, 2, 4)
+    torch.testing.assert_close(out, x.view(3, 2, 10).sum(0))
