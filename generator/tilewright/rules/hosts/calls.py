@@ -27,18 +27,21 @@ class Calls:
         """Calls of a function; those of `apply` count for `forward` of an autograd function."""
         return self._sites.get(function, [])
 
+    def direct_callers(self, function: Function) -> list[Function]:
+        """Functions that call one, and the one that it is nested in; not itself."""
+        around = self._module.function_of(function)
+        found = [*([around] if around is not None else []), *map(self._module.function_of, self.sites(function))]
+        return [each for each in dict.fromkeys(found) if each is not None and each is not function]
+
     def callers(self, function: Function) -> list[Function]:
         """The function, those around it, and all that call one of them, directly or through each other."""
         found: list[Function] = []
         pending = [function]
         while pending:
             each = pending.pop()
-            if each in found:
-                continue
-            found.append(each)
-            around = self._module.function_of(each)
-            pending += [around] if around is not None else []
-            pending += [outer for site in self.sites(each) if (outer := self._module.function_of(site)) is not None]
+            if each not in found:
+                found.append(each)
+                pending += self.direct_callers(each)
         return found
 
     def callees(self, function: Function) -> list[Function]:

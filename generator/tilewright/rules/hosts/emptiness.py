@@ -109,9 +109,12 @@ def _at_least_one(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "max"
 
 
-def _is_guarded(module: Module, function: Function) -> bool:
-    """Whether the function, or one that calls it, asks anywhere whether something is empty."""
-    return any(_asks_emptiness(module, test) for each in calls(module).callers(function) for test in _tests(each))
+def _is_guarded(module: Module, function: Function, seen: frozenset[Function] = frozenset()) -> bool:
+    """Whether the function, or else everything that calls it, asks whether something is empty."""
+    if function in seen or any(_asks_emptiness(module, test) for test in _tests(function)):
+        return True
+    around = calls(module).direct_callers(function)
+    return bool(around) and all(_is_guarded(module, each, seen | {function}) for each in around)
 
 
 def _tests(function: Function) -> Iterator[ast.expr]:
@@ -125,10 +128,9 @@ def _tests(function: Function) -> Iterator[ast.expr]:
 def _asks_emptiness(module: Module, test: ast.expr) -> bool:
     for node in ast.walk(test):
         match node:
-            case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=0 | 1)]) if not isinstance(
-                op, ast.Is | ast.IsNot
-            ):
-                if is_dimension(module, left) or _is_count(module, left):
+            case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=0 | 1 as limit)]):
+                bounds = isinstance(op, ast.Lt | ast.GtE) if limit else not isinstance(op, ast.Is | ast.IsNot)
+                if bounds and (is_dimension(module, left) or _is_count(module, left)):
                     return True
             case ast.Compare(left=ast.Constant(value=0), ops=[ast.In() | ast.NotIn()]):
                 return True

@@ -67,8 +67,8 @@ class GridForm(Rule):
         if not isinstance(grid, ast.Tuple):
             if isinstance(grid, ast.List):
                 yield self.finding(module, grid, "the grid is a list; it must be a tuple")
-            elif division(module, grid) is not None or isinstance(grid, ast.Constant):
-                text = module.source(grid)
+            elif _is_number(module, grid):
+                text = ast.unparse(grid)
                 fix = Fix("Make it a tuple", (module.replacement(grid, f"({text},)"),))
                 yield self.finding(module, grid, f"the grid is the number {text}; it must be a tuple", fix=fix)
             return
@@ -90,6 +90,18 @@ class GridForm(Rule):
         most = 2**24 - 1 if axis == 0 else 65535
         wrong = [value for value in values if not 1 <= value <= most]
         return f"{wrong[0]}; it must lie between 1 and {most}" if wrong else None
+
+
+def _is_number(module: Module, grid: ast.expr) -> bool:
+    """Whether what is passed as a grid is certainly one number."""
+    match grid:
+        case ast.Constant(value=int()):
+            return True
+        case ast.BinOp(op=ast.Mult() | ast.FloorDiv(), left=left, right=right):
+            return not isinstance(left, ast.Tuple) and not isinstance(right, ast.Tuple)
+        case ast.Call(func=ast.Name(id="min" | "max" | "int")):
+            return True
+    return division(module, grid) is not None
 
 
 class GridAxisLimit(Rule):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
+from tilewright.rules.hosts.calls import calls
 from tilewright.rules.hosts.examples import KERNEL
 from tilewright.rules.hosts.grids import Division
 from tilewright.rules.hosts.grids import axes
@@ -196,12 +197,18 @@ def _said(module: Module, node: ast.expr) -> str:
 
 
 def _remainder_is_known(module: Module, found: Division) -> bool:
-    """Whether the module looks anywhere at a remainder of this size, or of a division by this block."""
+    """Whether the function or its callers look at a remainder of this size, or of a division by this block."""
     size, block, values = symbol(module, found.size), symbol(module, found.block), integers(module, found.block)
+    function = module.function_of(found.node)
+    around = calls(module).callers(function) if function is not None else []
+    if isinstance(found.block, ast.Attribute):  # of a candidate, which another function may have sorted out
+        rights = [ast.unparse(node.right) for node in module.nodes(ast.BinOp) if isinstance(node.op, ast.Mod)]
+        if any(right.rpartition(".")[2].lower() == found.block.attr.lower() for right in rights):
+            return True
     return any(
         symbol(module, node.left) == size
         or symbol(module, node.right) == block
         or (values is not None and integers(module, node.right) == values)
         for node in module.nodes(ast.BinOp)
-        if isinstance(node.op, ast.Mod)
+        if isinstance(node.op, ast.Mod) and module.function_of(node) in around
     )

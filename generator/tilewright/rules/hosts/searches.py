@@ -12,6 +12,7 @@ from tilewright.rules.hosts.examples import search
 from tilewright.rules.hosts.walking import walk
 from tilewright.rules.launches import Launch
 from tilewright.rules.rule import Rule
+from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 
 
@@ -32,6 +33,9 @@ class HintedPerCall(Rule):
         "    return _double_kernel.replace_hints(occupancy=occupancy)\n",
     )
     INVALID = (
+        TUNED_KERNEL + "def _hinted(occupancy):\n    return _double_kernel.replace_hints(occupancy=occupancy)\n\n\n"
+        "def double(x, y):\n    if n := x.numel():\n        stream = torch.cuda.current_stream(x.device)\n"
+        "        ct.launch(stream, (ct.cdiv(n, 1024),), _hinted(4), (x, y, n, 1024))\n",
         TUNED_KERNEL + "def double(x, y):\n    if n := x.numel():\n"
         "        kernel = _double_kernel.replace_hints(occupancy=4)\n"
         "        stream = torch.cuda.current_stream(x.device)\n"
@@ -47,7 +51,7 @@ class HintedPerCall(Rule):
             if launch.search or launch.kernel is None or launch.function is None or _is_cached(launch.function):
                 continue
             for call in _hinting(module, launch.kernel):
-                if module.function_of(call) is launch.function and not _is_kept(module, call, launch):
+                if not _is_kept(module, call, launch):
                     yield self.finding(
                         module,
                         call,
@@ -56,22 +60,35 @@ class HintedPerCall(Rule):
                     )
 
 
-def _hinting(module: Module, node: ast.expr) -> Iterator[ast.Call]:
+def _hinting(module: Module, node: ast.expr, depth: int = 2) -> Iterator[ast.Call]:
     if isinstance(node, ast.Name):
         for binding in definitions(module).reaching(node):
             if binding.value is not None:
-                yield from _hinting(module, binding.value)
+                yield from _hinting(module, binding.value, depth)
     elif isinstance(node, ast.IfExp):
-        yield from _hinting(module, node.body)
-        yield from _hinting(module, node.orelse)
+        yield from _hinting(module, node.body, depth)
+        yield from _hinting(module, node.orelse, depth)
     elif isinstance(node, ast.Call):
         match node.func:
-            case ast.Attribute(attr="replace_hints", value=kernel):
-                if not isinstance(kernel, ast.Name) or module.names.resolve(kernel) != "functools":
+            case ast.Attribute(attr="replace_hints"):
+                if module.function_of(node) is not None:
                     yield node
+            case ast.Name(id=name):
+                function = module.functions.get(name)
+                if function is not None and depth and not _is_cached(function) and not _keeps(function):
+                    for each in walk(function):
+                        if isinstance(each, ast.Return) and each.value is not None:
+                            yield from _hinting(module, each.value, depth - 1)
 
 
-def _is_cached(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _keeps(function: Function) -> bool:
+    """Whether a function stores anything, as one that fills a dictionary of kernels does."""
+    return any(
+        isinstance(each, ast.Subscript | ast.Attribute) and isinstance(each.ctx, ast.Store) for each in walk(function)
+    )
+
+
+def _is_cached(function: Function) -> bool:
     return any("cache" in ast.unparse(each) for each in function.decorator_list)
 
 

@@ -1,6 +1,7 @@
 """Rules about cases that the tests of an operator leave out."""
 
 import ast
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 from tilewright.rules.finding import Finding
@@ -69,9 +70,20 @@ class OneDtype(Rule):
 
     def check(self, module: Module) -> Iterator[Finding]:
         found = _operator_tests(module)
-        used = {node.attr for node in module.nodes(ast.Attribute) if node.attr in _DTYPES}
+        used = _dtypes(value for test in found for each in parametrized(module, test) for value in each.values)
+        used = used or _dtypes([module.tree])
         if found and len(used) == 1:
             yield self.finding(module, found[0], f"the only dtype in the tests is torch.{used.pop()}")
+
+
+def _dtypes(nodes: Iterable[ast.AST]) -> set[str]:
+    """Dtypes of PyTorch that are named below some nodes."""
+    return {
+        each.attr
+        for node in nodes
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and each.attr in _DTYPES
+    }
 
 
 class NoRaggedSize(Rule):

@@ -208,11 +208,18 @@ class LargeShape(Rule):
             if any("large" in ast.unparse(each) for each in test.decorator_list):
                 continue
             for case in cases(module, test):
-                found = max((_bytes(call, case) for name, call in calls_of(test) if name in _FACTORIES), default=0)
+                found = max((_bytes(call, case) for call in _makers(module, test)), default=0)
                 if found > _LIMIT:
                     where = next(iter(case.values()))
                     yield self.finding(module, where, f"{test.name} makes a tensor of {found / 2**30:.0f} GiB")
                     break
+
+
+def _makers(module: Module, test: Function) -> list[ast.Call]:
+    """Calls that make tensors, in a test and in the functions of the file that it calls."""
+    called = {name for name, _ in calls_of(test)}
+    helpers = [each for each in module.nodes(ast.FunctionDef) if each.name in called and each is not test]
+    return [call for each in (test, *helpers) for name, call in calls_of(each) if name in _FACTORIES]
 
 
 def _bytes(call: ast.Call, case: dict[str, ast.expr]) -> int:
