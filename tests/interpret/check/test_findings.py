@@ -7,29 +7,15 @@ import pytest
 torch = pytest.importorskip("torch")
 ct = pytest.importorskip("cuda.tile")
 
+from tests.support.checking import findings  # noqa: E402
+from tests.support.checking import launch  # noqa: E402
+from tests.support.checking import only_finding  # noqa: E402
 from tilewright.interpret.check import CheckError  # noqa: E402
 from tilewright.interpret.check import Kind  # noqa: E402
 from tilewright.interpret.check import fresh  # noqa: E402
 from tilewright.interpret.check import written  # noqa: E402
-from tilewright.interpret.launch import Launcher  # noqa: E402
-from tilewright.interpret.settings import Settings  # noqa: E402
 
 Const = ct.Constant[int]
-
-
-def launch(kernel, grid, *arguments, **settings):
-    Launcher(Settings(check=True, **settings)).launch(0, grid, kernel, arguments)
-
-
-def findings(kernel, grid, *arguments, **settings):
-    with pytest.raises(CheckError) as error:
-        launch(kernel, grid, *arguments, **settings)
-    return error.value.findings
-
-
-def only_finding(kernel, grid, *arguments, **settings):
-    (finding,) = findings(kernel, grid, *arguments, **settings)
-    return finding
 
 
 def line_of(kernel, text):
