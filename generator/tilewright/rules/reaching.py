@@ -35,16 +35,31 @@ def values_of(module: "Module", node: ast.expr, at: ast.AST, depth: int = DEPTH)
 def _reaching(module: "Module", name: str, at: ast.AST) -> list[tuple[ast.expr | None, ast.stmt]]:
     found: list[tuple[ast.expr | None, ast.stmt]] = []
     inner = module.statement_of(at)
+    if inner is not None and _bound_within(module, name, at, inner):
+        return [(None, inner)]
     for outer in module.ancestors(inner) if inner is not None else ():
         for statement in _before(outer, inner):
             values = [value for bound_name, value in bound(statement) if bound_name == name]
             found += [(value, statement) for value in values]
             if values and _always(statement, name):
                 return found
-        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and name in _parameters(outer):
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef) and name in _parameters(outer):
             return [*found, (None, module.tree.body[0])]
         inner = outer  # type: ignore[assignment]
     return found
+
+
+def _bound_within(module: "Module", name: str, at: ast.AST, statement: ast.stmt) -> bool:
+    """Whether a lambda or comprehension of the statement binds the name."""
+    for outer in module.ancestors(at):
+        if outer is statement:
+            return False
+        if isinstance(outer, ast.Lambda) and name in _parameters(outer):
+            return True
+        targets = [each.target for each in getattr(outer, "generators", ())]
+        if any(isinstance(node, ast.Name) and node.id == name for target in targets for node in ast.walk(target)):
+            return True
+    return False
 
 
 def _before(outer: ast.AST, inner: ast.AST | None) -> list[ast.stmt]:
