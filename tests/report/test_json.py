@@ -11,7 +11,7 @@ SCHEMAS = Path(documents.__file__).with_name("schemas")
 DOCUMENTS = {
     "verify": documents.verify(results.HOST, {"gelu": results.STEPS}),
     "compile": documents.compilation(results.HOST, results.COMPILATION),
-    "status": documents.status(results.HOST, results.STATUS, "0.1.0"),
+    "status": documents.status(results.HOST, results.STATUS, "0.1.0", results.STANDING),
     "doctor": documents.doctor(results.FINDINGS),
 }
 

@@ -52,13 +52,19 @@ def test_compiled_kernels_are_rows(printed):
 
 
 def test_status_names_the_installed_template_where_it_is_newer(printed):
-    lines = printed(lambda report: report.status(results.STATUS, "0.1.0"))
+    lines = printed(lambda report: report.status(results.STATUS, "0.1.0", results.STANDING))
     assert lines[1].split(maxsplit=7)[1:] == [
         *("ok", "failed", "ok", "skipped", "n/a", "skipped"),
-        "0.0.9 (installed: 0.1.0)",
+        "0.0.9 (1 version behind 0.1.0)",
     ]
     assert lines[2].endswith("by hand")
-    assert lines[3:] == ["gelu kernel: a: mend it", "gelu benchmark: no baseline exists"]
+    assert lines[3:] == [
+        "gelu kernel: a: mend it",
+        "gelu benchmark: no baseline exists",
+        "gelu tests: detached, no update changes it",
+        "changed in 0.1.0:",
+        "  - Faster kernels.",
+    ]
 
 
 def test_findings_have_the_command_that_mends_them(printed):

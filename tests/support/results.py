@@ -9,6 +9,9 @@ from tilewright.model.kernel import CompiledKernel
 from tilewright.model.kernel import Resources
 from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
+from tilewright.update.behind import Behind
+from tilewright.update.behind import Standing
+from tilewright.update.changelog import Release
 from tilewright.verify.doctor import Finding
 from tilewright.verify.doctor import State
 from tilewright.verify.status import OperatorStatus
@@ -54,6 +57,13 @@ STEPS = (
 STATUS = (
     OperatorStatus(name="gelu", template_version="0.0.9", steps=STEPS),
     OperatorStatus(name="by_hand", template_version="", steps=STEPS),
+)
+
+STANDING = Standing(
+    behind=(
+        Behind(name="gelu", version="v0.0.9", releases=(Release(version="0.1.0", entries=("Faster kernels.",)),)),
+    ),
+    detached={"gelu": ("tests",)},
 )
 
 FINDINGS = (

@@ -197,3 +197,19 @@ def test_the_mode_of_a_file_is_kept(tilewright, host):
     assert tilewright("update", "--all").exit_code == 0
     assert os.stat(host / KERNEL).st_mode & 0o111 == 0o111
     assert git(host, "diff", "HEAD", "--summary") == ""
+
+
+def test_status_says_how_far_behind_an_operator_is_and_what_changed_since(tilewright, host):
+    lines = [line.strip() for line in tilewright("status").stdout.splitlines()]
+    assert lines[1].endswith(f"{own_version()} (1 version behind {NEXT})")
+    assert lines[-2:] == [f"changed in {NEXT}:", "- Say what the kernel is, in other words."]
+    [operator, _] = json.loads(tilewright("status", "--json").stdout)["operators"]
+    assert operator["behind"] == [{"version": NEXT, "entries": ["Say what the kernel is, in other words."]}]
+
+
+def test_new_warns_where_the_repository_has_operators_of_a_newer_template(tilewright, host, monkeypatch):
+    record = host / ".tilewright/ops/swish.yml"
+    record.write_text(record.read_text().replace(f"_commit: v{own_version()}", "_commit: v100.0.0"))
+    result = tilewright("new", "another", "--dry-run")
+    assert result.exit_code == 0
+    assert f"operators here are of the template v100.0.0, this one will be of v{NEXT}" in result.stderr

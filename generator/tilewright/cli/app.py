@@ -11,8 +11,10 @@ from typer.core import TyperGroup
 
 from tilewright import __version__
 from tilewright.cli import exits
+from tilewright.cli.adopt import adopt
 from tilewright.cli.check import check
 from tilewright.cli.compile import compile_
+from tilewright.cli.detach import detach
 from tilewright.cli.doctor import doctor
 from tilewright.cli.list import list_
 from tilewright.cli.new import new
@@ -78,6 +80,8 @@ for panel, name, function in (
     ("Create", "remove", remove),
     ("Create", "register", register),
     ("Create", "update", update),
+    ("Create", "detach", detach),
+    ("Create", "adopt", adopt),
     ("Understand", "list", list_),
     ("Understand", "status", status),
     ("Understand", "doctor", doctor),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import Any
 
@@ -12,6 +13,9 @@ from tilewright.cli.changes import Diff
 from tilewright.cli.changes import DryRun
 from tilewright.cli.changes import Mode
 from tilewright.cli.console import Json
+
+if TYPE_CHECKING:
+    from tilewright.render import Source
 
 WHAT = "What it computes"
 WHERE = "Where it goes"
@@ -109,10 +113,24 @@ def new(
     if console.has_terminal() and not json and not questions.DECIDED & answers.keys():
         answers = questions.ask_answers(source, complete(source, answers), root)
     answers = complete(source, answers)
+    _warn_of_newer_operators(source, root)
 
     mode = Mode(dry_run=dry_run, diff=diff, check=check, json=json)
     changes = mode.carry_out(root, lambda: plan_new(source, answers, root))
     mode.report(changes, operator=answers["op"], following=_following(answers))
+
+
+def _warn_of_newer_operators(source: "Source", root: Path) -> None:
+    """The repository may be ahead of this installation: its other operators then have what the new one lacks."""
+    from tilewright.cli import console
+    from tilewright.update import newest_recorded
+    from tilewright.update import own_version
+    from tilewright.update.versions import is_newer
+
+    newest, own = newest_recorded(root), own_version(source)
+    if newest and is_newer(newest, own):
+        console.message(f"note: operators here are of the template {newest}, this one will be of {own}")
+        console.message("      newer: pip install --upgrade tilewright")
 
 
 def _following(answers: Mapping[str, Any]) -> list[str]:

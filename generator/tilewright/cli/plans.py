@@ -18,6 +18,7 @@ from tilewright.render import Rendering
 from tilewright.render import Source
 from tilewright.render import render
 from tilewright.render import scaffold
+from tilewright.update.detached import DETACHED
 
 OPS = PurePosixPath("src/tilegym/ops/ops.py")
 KERNELS: dict[Literal["main", "experimental"], PurePosixPath] = {
@@ -82,6 +83,9 @@ def plan_remove(source: Source, op: str, host: Host) -> tuple[ChangeSet, tuple[P
             changes.append(FileChange(path=path, before=before, after=None))
             if before != content:
                 edited.append(path)
+    detached = DETACHED / f"{op}.yml"
+    if (host.root / detached).is_file():
+        changes.append(FileChange(path=detached, before=(host.root / detached).read_bytes(), after=None))
     removal = ChangeSet(root=host.root, changes=tuple(changes))
     if host.layout == "tilegym":
         from tilewright.codemod import unregister

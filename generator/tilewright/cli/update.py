@@ -70,10 +70,12 @@ def update(
     from tilewright.render import locate
     from tilewright.report import updates
     from tilewright.update import carry_out
+    from tilewright.update import own_version
     from tilewright.update import plan_update
     from tilewright.update import read_behind
     from tilewright.update import recorded_operators
     from tilewright.update import refuse_if_begun
+    from tilewright.update import tag
 
     host, source = require_host(), locate()
     if continue_ or abort:
@@ -91,11 +93,12 @@ def update(
     if not chosen:
         raise NothingRanError(f"{host.root} has no operator that was made with the template.", hint="tilewright status")
     if check:
-        behind = read_behind(host, source, chosen, target=to)
+        target = tag(to) if to else own_version(source)
+        behind = read_behind(host, source, chosen, target=target)
         if json:
-            console.document(updates.behind_document(host, behind))
+            console.document(updates.behind_document(host, behind, target))
         else:
-            console.result("\n".join(updates.behind_lines(behind, len(chosen))))
+            console.result("\n".join(updates.behind_lines(behind, len(chosen), target)))
         if behind:
             raise typer.Exit(Exit.FINDINGS)
         return

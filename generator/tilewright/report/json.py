@@ -11,6 +11,7 @@ from tilewright.model.host import Host
 from tilewright.model.kernel import Compilation
 from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
+from tilewright.update.behind import Standing
 from tilewright.verify.doctor import Finding
 from tilewright.verify.status import OperatorStatus
 
@@ -33,8 +34,9 @@ def compilation(host: Host, result: Compilation) -> Document:
     return {"host": _host(host), "operator": document.pop("op"), **document, "errors": list(result.errors)}
 
 
-def status(host: Host, rows: Sequence[OperatorStatus], installed: str) -> Document:
+def status(host: Host, rows: Sequence[OperatorStatus], installed: str, standing: Standing) -> Document:
     """Operators x steps x template version."""
+    behind = {each.name: each for each in standing.behind}
     return {
         "host": _host(host),
         "template_version": installed,
@@ -42,6 +44,8 @@ def status(host: Host, rows: Sequence[OperatorStatus], installed: str) -> Docume
             {
                 "name": row.name,
                 "template_version": row.template_version or None,
+                "behind": [asdict(release) for release in behind[row.name].releases] if row.name in behind else None,
+                "detached": list(standing.detached.get(row.name, ())),
                 "steps": [asdict(step) for step in row.steps],
             }
             for row in rows

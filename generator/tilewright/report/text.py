@@ -13,6 +13,9 @@ from tilewright.model.kernel import Compilation
 from tilewright.model.kernel import CompiledKernel
 from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
+from tilewright.report.updates import change_lines
+from tilewright.report.updates import how_far
+from tilewright.update.behind import Standing
 from tilewright.verify.doctor import Finding
 from tilewright.verify.doctor import State
 from tilewright.verify.status import OperatorStatus
@@ -65,21 +68,22 @@ class TextReport:
         for error in compilation.errors:
             self._print(Text("failed", style=_STYLES[Verdict.FAILED]).append(f": {error}"))
 
-    def status(self, rows: Sequence[OperatorStatus], installed: str) -> None:
-        """Operators x steps x template version."""
+    def status(self, rows: Sequence[OperatorStatus], installed: str, standing: Standing) -> None:
+        """Operators x steps x template version, then what is wrong, detached, or new in the template."""
         steps = [outcome.step for outcome in rows[0].steps] if rows else []
         table = self._table("operator", *steps, "template")
         for row in rows:
-            version = row.template_version or "by hand"
-            if row.template_version and row.template_version != installed:
-                version += f" (installed: {installed})"
             cells = [Text(outcome.verdict, style=_STYLES[outcome.verdict]) for outcome in row.steps]
-            table.add_row(row.name, *cells, version)
+            table.add_row(row.name, *cells, _version(row, installed, standing))
         self._console.print(table)
         for row in rows:
             for outcome in row.steps:
                 if row.template_version and outcome.verdict in (Verdict.FAILED, Verdict.NOT_APPLICABLE):
                     self._print(Text(f"{row.name} {outcome.step}: {outcome.detail}"))
+            for step in standing.detached.get(row.name, ()):
+                self._print(Text(f"{row.name} {step}: detached, no update changes it"))
+        for line in change_lines(standing.behind):
+            self._print(Text(line))
 
     def findings(self, findings: Iterable[Finding]) -> None:
         """A line for each thing, with the command that mends it below."""
@@ -97,6 +101,14 @@ class TextReport:
 
     def _print(self, line: Text) -> None:
         self._console.print(line, soft_wrap=True)
+
+
+def _version(row: OperatorStatus, installed: str, standing: Standing) -> str:
+    version = row.template_version or "by hand"
+    for behind in standing.behind:
+        if behind.name == row.name:
+            return version + how_far(behind, installed)
+    return version + (f" (installed: {installed})" if row.template_version and version != installed else "")
 
 
 def _measures(kernel: CompiledKernel) -> tuple[str, str, str, str]:

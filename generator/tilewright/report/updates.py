@@ -9,10 +9,11 @@ from typing import Any
 
 from tilewright.model.change import ChangeSet
 from tilewright.model.host import Host
-from tilewright.report.json import Document
 from tilewright.update import Behind
 from tilewright.update import Plan
 from tilewright.update.hunks import Hunk
+
+Document = dict[str, Any]
 
 _SHOWN = 4  # lines of each side of a conflict
 
@@ -39,9 +40,9 @@ def document(host: Host, plan: Plan, *, written: bool, diff: bool) -> Document:
     }
 
 
-def behind_document(host: Host, behind: Iterable[Behind]) -> Document:
+def behind_document(host: Host, behind: Iterable[Behind], target: str) -> Document:
     """The operators that are behind, and what changed since."""
-    return {"root": str(host.root), "behind": [asdict(each) for each in behind]}
+    return {"root": str(host.root), "target": target, "behind": [asdict(each) for each in behind]}
 
 
 def ended_document(
@@ -92,24 +93,28 @@ def conflict_lines(plan: Plan) -> Iterator[str]:
                 yield from _side("template", hunk.template)
 
 
-def behind_lines(behind: Sequence[Behind], count: int) -> Iterator[str]:
+def behind_lines(behind: Sequence[Behind], count: int, target: str) -> Iterator[str]:
     """Which operators are behind, then what changed since the oldest of them."""
     if not behind:
         yield f"{count} operator{'s' * (count != 1)} up to date"
         return
     for each in behind:
-        yield f"{each.name}: {each.version}{how_far(each)}"
-    for release in max((each.releases for each in behind), key=len):
-        yield f"{release.version}:"
+        yield f"{each.name}: {each.version}{how_far(each, target.removeprefix('v'))}"
+    yield from change_lines(behind)
+
+
+def change_lines(behind: Sequence[Behind]) -> Iterator[str]:
+    """What changed since the oldest of them."""
+    for release in max((each.releases for each in behind), key=len, default=()):
+        yield f"changed in {release.version}:"
         yield from (f"  - {entry}" for entry in release.entries)
 
 
-def how_far(behind: Behind) -> str:
+def how_far(behind: Behind, target: str) -> str:
     """By how many versions, as far as the changelog tells."""
-    if not behind.releases:
-        return " (behind)"
     count = len(behind.releases)
-    return f" ({count} version{'s' * (count != 1)} behind {behind.releases[0].version})"
+    how = f"{count} version{'s' * (count != 1)} behind" if count else "behind"
+    return f" ({how} {target})"
 
 
 def _side(name: str, text: bytes) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from tilewright.update.behind import Behind
 from tilewright.update.behind import newest_recorded
 from tilewright.update.behind import read_behind
+from tilewright.update.behind import read_standing
 from tilewright.update.outcome import Plan
 from tilewright.update.plan import plan_update
 from tilewright.update.plan import recorded_operators
@@ -10,6 +11,8 @@ from tilewright.update.progress import refuse_if_begun
 from tilewright.update.run import abort
 from tilewright.update.run import carry_out
 from tilewright.update.run import continue_
+from tilewright.update.templates import own_version
+from tilewright.update.versions import tag
 
 __all__ = [
     "Behind",
@@ -18,8 +21,11 @@ __all__ = [
     "carry_out",
     "continue_",
     "newest_recorded",
+    "own_version",
     "plan_update",
     "read_behind",
+    "read_standing",
     "recorded_operators",
     "refuse_if_begun",
+    "tag",
 ]

@@ -1,14 +1,19 @@
 """Which operators are behind the template, and by how much."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 
+from tilewright.config import ANSWERS
 from tilewright.config import read_answers
 from tilewright.model.host import Host
 from tilewright.render import Source
 from tilewright.update.changelog import Release
 from tilewright.update.changelog import releases_between
+from tilewright.update.detached import read_detached
 from tilewright.update.templates import own_version
 from tilewright.update.versions import is_newer
 from tilewright.update.versions import is_same
@@ -24,9 +29,22 @@ class Behind:
     releases: tuple[Release, ...]  # since then, latest first
 
 
-def read_behind(host: Host, source: Source, ops: Iterable[str], *, target: str | None = None) -> tuple[Behind, ...]:
-    """Those of the operators that are behind `target`, or behind the installed template."""
-    target = target or own_version(source)
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How the operators of a host stand to the installed template."""
+
+    behind: tuple[Behind, ...] = ()
+    detached: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # steps that no update changes
+
+
+def read_standing(host: Host, source: Source, ops: Sequence[str]) -> Standing:
+    """How operators that were made with the template stand to the installed one."""
+    detached = {op: tuple(read_detached(op, host.root)) for op in ops}
+    return Standing(behind=read_behind(host, source, ops, target=own_version(source)), detached=detached)
+
+
+def read_behind(host: Host, source: Source, ops: Iterable[str], *, target: str) -> tuple[Behind, ...]:
+    """Those of the operators that are behind the version `target` of the template."""
     found = []
     for op in ops:
         version = recorded_version(op, read_answers(op, host.root))
@@ -36,11 +54,11 @@ def read_behind(host: Host, source: Source, ops: Iterable[str], *, target: str |
     return tuple(found)
 
 
-def newest_recorded(root: Path, ops: Iterable[str]) -> str | None:
+def newest_recorded(root: Path) -> str | None:
     """The newest version of the template that an operator of the host was made from."""
     newest: str | None = None
-    for op in ops:
-        version = str(read_answers(op, root).get("_commit", ""))
+    for record in (root / ANSWERS).glob("*.yml"):
+        version = str(read_answers(record.stem, root).get("_commit", ""))
         if newest is None or is_newer(version, newest):
             newest = version
     return newest

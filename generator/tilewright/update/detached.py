@@ -9,6 +9,9 @@ from tilewright.config import read_answers
 from tilewright.errors import UsageError
 from tilewright.model.change import ChangeSet
 from tilewright.model.change import FileChange
+from tilewright.model.host import Host
+from tilewright.render import Batch
+from tilewright.render import Source
 from tilewright.update.versions import recorded_version
 
 DETACHED = PurePosixPath(".tilewright", "detached")
@@ -49,14 +52,20 @@ def read_detached(op: str, root: Path) -> dict[str, str]:
     return {step: str(version) for step, version in content.items()}
 
 
-def plan_detach(op: str, steps: Iterable[str], paths: Iterable[PurePosixPath], root: Path) -> ChangeSet:
-    """The record that the steps are their owner's; `paths` are the files of the operator.
+def plan_detach(op: str, steps: Iterable[str], host: Host, source: Source) -> ChangeSet:
+    """The record that the steps are their owner's.
 
     Raises:
         UsageError: A step has no file of its own.
     """
-    version = recorded_version(op, read_answers(op, root))
-    known = {step for step in (step_of(path, op) for path in paths) if step}
+    root, answers = host.root, read_answers(op, host.root)
+    version = recorded_version(op, answers)
+    given = {key: value for key, value in answers.items() if not key.startswith("_")}
+    rendering = Batch(source.template).render(given, root, source="", recorded=True)
+    own = (file.path for file in rendering.files if not file.shared)
+    known = {step for step in (step_of(path, op) for path in own) if step}
+    if host.layout == "tilegym":
+        known |= {"stub", "registration"}  # in files of all operators
     detached = read_detached(op, root)
     for step in steps:
         if step not in known:
