@@ -18,13 +18,16 @@ from tilewright.rules.values import DType
 from tilewright.rules.values import Function
 from tilewright.rules.values import Method
 from tilewright.rules.values import Named
+from tilewright.rules.values import Repeated
 from tilewright.rules.values import Scalar
 from tilewright.rules.values import Sequence
 from tilewright.rules.values import Tile
 from tilewright.rules.values import Value
 from tilewright.rules.values import View
+from tilewright.rules.values import any_item
 from tilewright.rules.values import integer_scalar
 from tilewright.rules.values import merged
+from tilewright.rules.values import repeated
 from tilewright.rules.values import scalar
 
 BINARY_OPERATORS: dict[type[ast.operator], str] = {
@@ -103,7 +106,9 @@ class Expressions:
                     self.value(each)
                 return Scalar(dtype="bool")
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                self.value(test)
+                known = self.value(test)
+                if isinstance(known, Scalar) and isinstance(known.literal, bool):
+                    return self.value(body if known.literal else orelse)
                 with_test, self.conditions = self.conditions, (*self.conditions, test)
                 values = self.value(body), self.value(orelse)
                 self.conditions = with_test
@@ -123,15 +128,24 @@ class Expressions:
 
     def _sequence(self, nodes: list[ast.expr]) -> Value:
         items: list[Value] = []
-        for each in nodes:
+        for place, each in enumerate(nodes):
             if isinstance(each, ast.Starred):
                 inner = self.value(each.value)
+                if isinstance(inner, Repeated):
+                    return self._rest_of_sequence(inner, items, nodes[place + 1 :])
                 if not isinstance(inner, Sequence):
                     return UNKNOWN
                 items += inner.items
             else:
                 items.append(self.value(each))
         return Sequence(tuple(items))
+
+    def _rest_of_sequence(self, inner: Repeated, before: list[Value], after: list[ast.expr]) -> Value:
+        """A tuple written around one of unknown length: `(*tiles[:-1], last)`."""
+        rest = self._sequence(after)
+        end = repeated(rest) if isinstance(rest, Sequence | Repeated) else None
+        item = merged_all((*before, inner.item))
+        return Repeated(item, inner.last if end is None else end.last)
 
     def _variable(self, name: str, node: ast.Name) -> Value:
         if name in self.variables:
@@ -189,8 +203,8 @@ class Expressions:
     def operator(self, name: str, node: ast.expr, left: ast.expr, right: ast.expr) -> Value:
         """The result of an operator between two expressions."""
         x, y = self.value(left), self.value(right)
-        if isinstance(x, Sequence) and isinstance(y, Sequence) and name == "add":
-            return Sequence(x.items + y.items)
+        if isinstance(x, Sequence | Repeated) and isinstance(y, Sequence | Repeated) and name == "add":
+            return _joined(x, y)
         values = {"x": _numeric(x), "y": _numeric(y)}
         return self.noted(name, node, values, {"x": left, "y": right}, operations.computed(name, values, node))
 
@@ -236,12 +250,24 @@ class Expressions:
         name = function.name.removeprefix("cuda.tile.") if isinstance(function, Named) else None
         if name in FUNCTIONS and isinstance(function, Named) and function.name.startswith("cuda.tile."):
             return self._function(name, node)
+        if isinstance(node.func, ast.Name) and node.func.id == "zip" and function == UNKNOWN:
+            return self._zipped(node)
         if isinstance(function, DType):
             return operations.converted(self._arguments(node)[0], function) if node.args else UNKNOWN
         if isinstance(node.func, ast.Name) and function == UNKNOWN:
             return self._builtin(node.func.id, node)
         self._arguments(node)
+        if isinstance(function, Named) and function.name.startswith("math."):
+            return Scalar(constant=True, dtype="float")  # of constants: there is no other use in a kernel
         return UNKNOWN
+
+    def _zipped(self, node: ast.Call) -> Value:
+        values = self._arguments(node)
+        parts = [repeated(each) for each in values if isinstance(each, Sequence | Repeated)]
+        known = [each for each in parts if each is not None]
+        if len(known) != len(values):
+            return UNKNOWN
+        return Repeated(Sequence(tuple(each.item for each in known)), Sequence(tuple(each.last for each in known)))
 
     def _arguments(self, node: ast.Call) -> list[Value]:
         for keyword in node.keywords:
@@ -261,6 +287,8 @@ class Expressions:
                 given[keyword.arg] = value, keyword.value
         nodes = {key: argument for key, (_, argument) in given.items()}
         values = {key: value if key in ("array", "dtype") else _numeric(value) for key, (value, _) in given.items()}
+        if name == "load" and isinstance(values.get("index"), Sequence):
+            values["shape"] = _as_long(values.get("shape", UNKNOWN), values["index"])
         return self.noted(name, node, values, nodes, self._result(name, values, node))
 
     def _result(self, name: str, values: Mapping[str, Value], node: ast.Call) -> Value:
@@ -339,6 +367,13 @@ def _numeric(value: Value) -> Value:
     return value
 
 
+def _as_long(shape: Value, index: Value) -> Value:
+    """A shape that is one parameter, a tuple, as its elements: there are as many as the index has."""
+    if isinstance(shape, Scalar) and shape.parameter is not None and isinstance(index, Sequence):
+        return Sequence(tuple(element(shape, scalar(place)) for place in range(len(index.items))))
+    return shape
+
+
 def _python_number(name: str, value: Value) -> Value:
     if not isinstance(value, Scalar):
         return UNKNOWN
@@ -359,6 +394,8 @@ def element(owner: Value, index: Value) -> Value:
         if known and isinstance(place, int):
             return owner.items[place]
         return merged_all(owner.items)
+    if isinstance(owner, Repeated):
+        return owner.last if place == -1 else owner.item if place == 0 else any_item(owner)
     if isinstance(owner, Method) and isinstance(owner.owner, Array) and owner.name in ("shape", "strides"):
         kind = "dimension" if owner.name == "shape" else "stride"
         key = place if isinstance(place, int) else repr(index)
@@ -379,7 +416,19 @@ def merged_all(items: tuple[Value, ...]) -> Value:
     return value
 
 
+def _joined(x: Sequence | Repeated, y: Sequence | Repeated) -> Value:
+    if isinstance(x, Sequence) and isinstance(y, Sequence):
+        return Sequence(x.items + y.items)
+    first, second = repeated(x), repeated(y)
+    if first is None or second is None:
+        return first or second or UNKNOWN
+    return Repeated(merged_all((first.item, first.last, second.item)), second.last)
+
+
 def _sliced(owner: Value, lower: Value | None, upper: Value | None) -> Value:
+    if isinstance(owner, Repeated):
+        whole = upper is None
+        return owner if whole else Repeated(owner.item, owner.item)
     if not isinstance(owner, Sequence):
         return UNKNOWN
     ends: list[int | None] = []

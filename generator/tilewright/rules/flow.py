@@ -2,6 +2,7 @@
 
 import ast
 import functools
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
@@ -9,7 +10,10 @@ from dataclasses import field
 from tilewright.rules.kernels import Kernel
 from tilewright.rules.overhang import Launches
 from tilewright.rules.source import Module
+from tilewright.rules.symbols import Polynomial
 from tilewright.rules.values import UNKNOWN
+from tilewright.rules.values import Scalar
+from tilewright.rules.values import Tile
 from tilewright.rules.values import Value
 
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -61,14 +65,74 @@ class Flow:
         return [each for each in self.operations if each.name in names]
 
 
+def _compared(flow: Flow) -> Iterator[tuple[Polynomial, Polynomial]]:
+    """Sizes of rows of places that are compared with a length, as `ct.arange(TILE) < X.shape[1]`."""
+    for operation in flow.named("less", "less_equal", "greater", "greater_equal"):
+        for places, other in (("x", "y"), ("y", "x")):
+            row, bound = operation.value(places), operation.value(other)
+            if not isinstance(row, Tile) or row.element is None or not isinstance(bound, Scalar) or not bound.number:
+                continue
+            lanes = [atom for atom in row.element.atoms() if atom.kind == "lane"]
+            if len(lanes) == 1 and lanes[0].parts and bound.number.has("dimension"):
+                yield lanes[0].parts[0], bound.number
+
+
 @functools.lru_cache(maxsize=64)
 def flows(module: Module) -> tuple[Flow, ...]:
-    """One for each kernel of a module."""
+    """One for each kernel of a module, or for each value of the axis that a kernel works along."""
     from tilewright.rules.walk import Walk  # it fills what is defined here
 
     found = []
     for kernel in module.kernels:
-        flow = Flow(module, kernel, Launches(module, kernel))
-        Walk(flow).run()
-        found.append(flow)
+        for given in _cases(kernel):
+            launches = Launches(module, kernel)
+            flow = Flow(module, kernel, launches)
+            Walk(flow, given).run()
+            launches.compared.update(_compared(flow))
+            if launches.compared:
+                flow = Flow(module, kernel, launches)
+                Walk(flow, given).run()
+            found.append(flow)
     return tuple(found)
+
+
+def _cases(kernel: Kernel) -> Iterator[Mapping[str, int]]:
+    """Values of the constants that make several kernels of one.
+
+    These are the axis that it works along, which is compared with numbers and used as a subscript, and the first flag
+    that decides how it loads.
+    """
+    functions = (kernel.node, *kernel.helpers)
+    nodes = [node for function in functions for node in ast.walk(function)]
+    subscripts = {
+        node.slice.id for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name)
+    }
+    axis = next((name for name in kernel.constants if name in subscripts), None)
+    axes = {
+        node.comparators[0].value
+        for node in nodes
+        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == axis
+        if isinstance(node.comparators[0], ast.Constant) and type(node.comparators[0].value) is int
+    }
+    flags = {
+        node.test.id
+        for node in nodes
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.orelse
+        if any(_loads(kernel.module, each) for each in node.body) and any(_loads(kernel.module, e) for e in node.orelse)
+    }
+    flag = next((name for name in kernel.constants if name in flags), None)
+    along: list[dict[str, int]] = [{}]
+    if axis is not None and axes:
+        along = [{axis: value} for value in sorted(axes | {max(axes) + 1})]
+    for case in along:
+        yield from [case] if flag is None else [case | {flag: False}, case | {flag: True}]
+
+
+def _loads(module: Module, statement: ast.stmt) -> bool:
+    """Whether a statement loads or gathers, or calls a helper that is named so."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call):
+            name = module.names.tile(node.func) or getattr(node.func, "id", "")
+            if name in ("load", "gather") or name in module.functions:
+                return True
+    return False

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tilewright.rules.finding import Finding
 from tilewright.rules.flow import Flow
+from tilewright.rules.flow import Operation
 from tilewright.rules.flow import flows
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Module
@@ -52,3 +53,14 @@ def given(call: ast.expr, name: str) -> ast.expr | None:
     if not isinstance(call, ast.Call):
         return None
     return next((each.value for each in call.keywords if each.arg == name), None)
+
+
+def is_only_compared(flow: Flow, operation: Operation) -> bool:
+    """Whether a sum only serves to find NaN: `total = ct.sum(x)`, then `total != total`."""
+    statement = flow.module.parent(operation.node)
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            reads = [node for node in ast.walk(operation.function) if isinstance(node, ast.Name) and node.id == name]
+            later = [node for node in reads if isinstance(node.ctx, ast.Load) and node.lineno > statement.lineno]
+            return bool(later) and all(isinstance(flow.module.parent(node), ast.Compare) for node in later)
+    return False

@@ -92,6 +92,8 @@ def _numbers(name: str, x: Scalar, y: Scalar, dtype: str | None) -> Scalar:
     if literal is None and number is None and isinstance(x.literal, int | float) and isinstance(y.literal, int | float):
         axis = combined(name, (Plain(float(x.literal)), Plain(float(y.literal))))
         literal = axis.number if isinstance(axis, Plain) else None
+        if name in COMPARISONS and literal is not None:
+            literal = bool(literal)
     return Scalar(number=number, literal=literal, constant=constant, dtype=dtype)
 
 

@@ -37,6 +37,7 @@ class Launches:
         self.module = module
         self.kernel = kernel
         self.launches = [each for each in module.launches if kernel in each.kernels]
+        self.compared: dict[Polynomial, Polynomial] = {}  # sizes of rows of places, and what these are compared with
         self._bound = [each.bound(kernel) for each in self.launches]
 
     def given(self, parameter: str) -> list[ast.expr]:
@@ -221,6 +222,9 @@ def evidence(index: Polynomial, size: Polynomial, launches: Launches) -> tuple[s
         length = quotient.key[0]
         if isinstance(length, Polynomial) and not _is_whole(length):
             return "the loop rounds the number of tiles up", length
+    bound = launches.compared.get(size)
+    if bound is not None and index.has("bid", "step", "floor"):
+        return "the kernel compares places along it with its length", bound
     parameter = _parameter(size)
     if parameter is None:
         return None

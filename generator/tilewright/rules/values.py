@@ -118,6 +118,14 @@ class Sequence(Value):
 
 
 @dataclass(frozen=True)
+class Repeated(Value):
+    """A tuple of unknown length, as a loop adds it up: all of its items, but perhaps the last, are alike."""
+
+    item: Value
+    last: Value
+
+
+@dataclass(frozen=True)
 class Named(Value):
     """What an import or the module `cuda.tile` names: a function, a dtype, a padding mode."""
 
@@ -182,7 +190,36 @@ def merged(first: Value, second: Value, key: tuple[object, ...]) -> Value:
     if isinstance(first, Sequence) and isinstance(second, Sequence) and len(first.items) == len(second.items):
         pairs = enumerate(zip(first.items, second.items, strict=True))
         return Sequence(tuple(merged(a, b, (*key, place)) for place, (a, b) in pairs))
+    if isinstance(first, Sequence | Repeated) and isinstance(second, Sequence | Repeated):
+        return _merged_sequences(first, second, key)
+    if isinstance(first, DType) and isinstance(second, DType) and {first.name, second.name} == {"float32", "float64"}:
+        return DType("float32")  # no half precision: that is all that is asked of it
     return UNKNOWN
+
+
+def _merged_sequences(a: Sequence | Repeated, b: Sequence | Repeated, key: tuple[object, ...]) -> Value:
+    parts = [each for each in (repeated(a), repeated(b)) if each is not None]
+    if len(parts) < 2:
+        return parts[0] if parts else UNKNOWN
+    item, last = merged(parts[0].item, parts[1].item, key), merged(parts[0].last, parts[1].last, key)
+    return Repeated(item, last)
+
+
+def repeated(value: Sequence | Repeated) -> Repeated | None:
+    """A tuple seen as one of unknown length; None for one that is empty."""
+    if isinstance(value, Repeated):
+        return value
+    if not value.items:
+        return None
+    item = value.items[0]
+    for place, each in enumerate(value.items[1:-1]):
+        item = merged(item, each, ("item", place))
+    return Repeated(item, value.items[-1])
+
+
+def any_item(value: Repeated) -> Value:
+    """An item of which the place is not known."""
+    return merged(value.item, value.last, ("item",))
 
 
 def _merged_tiles(a: Tile, b: Tile) -> Tile:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable
+from collections.abc import Mapping
 
 from tilewright.rules.expressions import BINARY_OPERATORS
 from tilewright.rules.expressions import Expressions
@@ -16,9 +17,11 @@ from tilewright.rules.symbols import unknown
 from tilewright.rules.values import UNKNOWN
 from tilewright.rules.values import Array
 from tilewright.rules.values import Function
+from tilewright.rules.values import Repeated
 from tilewright.rules.values import Scalar
 from tilewright.rules.values import Sequence
 from tilewright.rules.values import Value
+from tilewright.rules.values import any_item
 from tilewright.rules.values import carried
 from tilewright.rules.values import integer_scalar
 from tilewright.rules.values import merged
@@ -29,10 +32,14 @@ _TURNS = 2  # of a loop until what it carries is taken to be stable
 
 
 class Walk(Expressions):
-    """Runs one kernel; each loop a few times, each helper at each of its calls."""
+    """Runs one kernel; each loop a few times, each helper at each of its calls.
 
-    def __init__(self, flow: Flow) -> None:
+    `given` are values of constants, for a kernel that has another shape for each of them.
+    """
+
+    def __init__(self, flow: Flow, given: Mapping[str, int]) -> None:
         super().__init__(flow)
+        self._given = given
         self._depth = 0
         self._returned: list[Value] = []
 
@@ -40,7 +47,10 @@ class Walk(Expressions):
         """Fill the flow."""
         kernel = self.flow.kernel
         for parameter in kernel.parameters:
-            self.variables[parameter.name] = _parameter(parameter.name, parameter.node.annotation, parameter.constant)
+            value = _parameter(parameter.name, parameter.node.annotation, parameter.constant)
+            if parameter.name in self._given:
+                value = scalar(self._given[parameter.name])
+            self.variables[parameter.name] = value
         self.flow.functions[kernel.node] = None
         self.block(kernel.node.body)
 
@@ -137,9 +147,13 @@ class Walk(Expressions):
                     self._assign(each, element(value, scalar(place)))
 
     def _branches(self, node: ast.If) -> bool:
-        self.value(node.test)
+        known = self.value(node.test)
         before, conditions = self.variables, self.conditions
         self.conditions = (*conditions, node.test)
+        if isinstance(known, Scalar) and isinstance(known.literal, bool):
+            reached = self.block(node.body if known.literal else node.orelse)
+            self.conditions = conditions
+            return reached
         ends: list[Variables] = []
         for body in (node.body, node.orelse):
             self.variables = dict(before)
@@ -190,6 +204,8 @@ class Walk(Expressions):
                 if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "range":
                     return self._range(node, inner.args, constant=True)
                 values = self.value(inner)
+                if isinstance(values, Repeated):
+                    return any_item(values)
                 return merged_all(values.items) if isinstance(values, Sequence) else UNKNOWN
         self.value(node.iter)
         return UNKNOWN

@@ -10,6 +10,7 @@ from tilewright.rules.expressions import is_guard
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
+from tilewright.rules.flow import Operation
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.memory import first_tile
@@ -66,21 +67,36 @@ def copy(x, out):
 
     def check_flow(self, flow: Flow) -> Iterator[Finding]:
         """Accesses without a check and without a mask, at places that may be beyond the end."""
-        if flow.launches.asks_for_multiples:
-            return
         for operation in flow.named("load", "store", "gather", "scatter"):
             checked = operation.values.get("check_bounds")
             if not isinstance(checked, Scalar) or checked.literal is not False or "mask" in operation.values:
                 continue
             if any(is_guard(test) for test in operation.conditions):
                 continue
+            why = self._why(flow, operation)
             array = operation.value("array")
-            for place, size in _places(operation.values):
-                found = evidence(place, size, flow.launches)
-                if found is not None and isinstance(array, Array):
-                    message = f"{array.name} is accessed beyond its end, unchecked: {found[0]}"
-                    yield self.finding(flow.module, operation.nodes["check_bounds"], message)
-                    break
+            if why is not None and isinstance(array, Array):
+                message = f"{array.name} is accessed beyond its end, unchecked: {why}"
+                yield self.finding(flow.module, operation.nodes["check_bounds"], message)
+
+    def _why(self, flow: Flow, operation: Operation) -> str | None:
+        if flow.launches.asks_for_multiples:
+            return None
+        for place, size in _places(operation.values):
+            found = evidence(place, size, flow.launches)
+            if found is not None:
+                return found[0]
+        for other in flow.named("gather", "scatter"):
+            checked = other.values.get("check_bounds")
+            same = other.value("indices") == operation.values.get("indices")
+            row = any(isinstance(each, Tile) for each in _entries(other.value("indices")))
+            if same and row and (checked is None or getattr(checked, "literal", None) is True):
+                return f"line {other.node.lineno} checks the same places"
+        return None
+
+
+def _entries(indices: Value) -> tuple[Value, ...]:
+    return indices.items if isinstance(indices, Sequence) else (indices,)
 
 
 def _places(values: Mapping[str, Value]) -> Iterator[tuple[Polynomial, Polynomial]]:
@@ -120,7 +136,7 @@ def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
         new = ct.maximum(top, ct.max(tile, 1, keepdims=True))
         total = total * ct.exp(top - new) + ct.sum(ct.exp(tile - new), 1, keepdims=True)
         top = new
-    ct.store(Y, (ct.bid(0), 0), total)
+    ct.store(Y, (ct.bid(0), 0), total.astype(Y.dtype))
 ''',
     )
     INVALID: ClassVar = (
@@ -137,7 +153,7 @@ def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
         new = ct.maximum(top, ct.max(tile, 1, keepdims=True))
         total = total * ct.exp(top - new) + ct.sum(ct.exp(tile - new), 1, keepdims=True)
         top = new
-    ct.store(Y, (ct.bid(0), 0), total)
+    ct.store(Y, (ct.bid(0), 0), total.astype(Y.dtype))
 ''',
     )
 
@@ -151,14 +167,17 @@ def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
             if isinstance(each.before, Tile) and each.before.number == -math.inf
         }
         masked = {loop for each in flow.named("where") if -math.inf in _numbers(each.values) for loop in each.loops}
-        for operation in flow.named("exp", "exp2"):
-            node = operation.nodes.get("x")
-            match node:
-                case ast.BinOp(left=ast.Name(id=name), op=ast.Sub()):
-                    loops = [loop for loop in operation.loops if (name, loop) in starts and loop in masked]
-                    if loops:
-                        message = f"{name} starts at -inf: in a row that is masked as a whole this is NaN"
-                        yield self.finding(flow.module, operation.node, message)
+        differences = {}
+        for operation in flow.named("sub"):
+            left = operation.nodes["x"]
+            loops = [loop for loop in operation.loops if loop in masked]
+            if isinstance(left, ast.Name) and any((left.id, loop) in starts for loop in loops):
+                differences[id(operation.result)] = operation, left.id
+        for operation in flow.named("exp", "exp2", "mul"):
+            found = differences.get(id(operation.value("x")))
+            if found is not None:
+                message = f"{found[1]} starts at -inf: in a row that is masked as a whole this is NaN"
+                yield self.finding(flow.module, found[0].node, message)
 
 
 def _numbers(values: Mapping[str, Value]) -> set[float | None]:

@@ -72,7 +72,7 @@ def product_kernel(A, B, C, TILE: ct.Constant[int]):
             return
         for node in module.nodes(ast.Attribute):
             name = module.names.tile(node)
-            if name is not None and "." not in name and name not in _EVERY and not _is_assigned(module, node):
+            if name is not None and "." not in name and name not in _EVERY and not _is_asked_for(module, node):
                 yield self._missing(module, node, name)
         for statement in module.nodes(ast.ImportFrom):
             if statement.module == "cuda.tile" and not statement.level:
@@ -92,9 +92,14 @@ def product_kernel(A, B, C, TILE: ct.Constant[int]):
         return self.finding(module, node, f"cuda.tile has no {name}: {instead}", fix=fix)
 
 
-def _is_assigned(module: Module, node: ast.Attribute) -> bool:
-    """Whether the code asks first: `hasattr(ct, "name")` or `getattr`."""
-    return f'"{node.attr}"' in module.text or f"'{node.attr}'" in module.text
+def _is_asked_for(module: Module, node: ast.Attribute) -> bool:
+    """Whether the code asks first: `hasattr(ct, "name")`."""
+    for call in module.nodes(ast.Call):
+        match call:
+            case ast.Call(func=ast.Name(id="hasattr" | "getattr"), args=[_, ast.Constant(value=name), *_]):
+                if name == node.attr:
+                    return True
+    return False
 
 
 class NoSuchMethod(KernelRule):

@@ -14,6 +14,7 @@ from tilewright.rules.flow import Operation
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.kernel_rule import given
+from tilewright.rules.kernel_rule import is_only_compared
 from tilewright.rules.kernel_rule import tile_prefix
 from tilewright.rules.rule import Proof
 from tilewright.rules.shapes import reduced
@@ -79,7 +80,7 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
     total = ct.zeros((1, TILE), ct.float32)
     for j in range(ct.cdiv(X.shape[1], TILE)):
         total = total + ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
-    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True).astype(Y.dtype))
 ''',
         HEAD
         + '''@ct.kernel
@@ -91,7 +92,7 @@ def matmul_kernel(A, B, C, TILE: ct.Constant[int]):
         a = ct.load(A, (m, k), (TILE, TILE), padding_mode=ct.PaddingMode.ZERO)
         b = ct.load(B, (k, n), (TILE, TILE), padding_mode=ct.PaddingMode.ZERO)
         acc = ct.mma(a, b, acc)
-    ct.store(C, (m, n), acc)
+    ct.store(C, (m, n), acc.astype(C.dtype))
 ''',
     )
     INVALID: ClassVar = (
@@ -102,7 +103,7 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
     total = ct.zeros((1, TILE), ct.float32)
     for j in range(ct.cdiv(X.shape[1], TILE)):
         total = total + ct.load(X, (ct.bid(0), j), (1, TILE))
-    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True).astype(Y.dtype))
 ''',
         HEAD
         + '''@ct.kernel
@@ -114,7 +115,7 @@ def matmul_kernel(A, B, C, TILE: ct.Constant[int]):
         a = ct.load(A, (m, k), (TILE, TILE), padding_mode=ct.PaddingMode.ZERO)
         b = ct.load(B, (k, n), (TILE, TILE))
         acc = ct.mma(a, b, acc)
-    ct.store(C, (m, n), acc)
+    ct.store(C, (m, n), acc.astype(C.dtype))
 ''',
         HEAD
         + '''def next_power_of_2(n):
@@ -180,7 +181,7 @@ def row_max_kernel(X, Y, TILE: ct.Constant[int]):
     top = ct.full((1, TILE), float("-inf"), ct.float32)
     for j in range(ct.cdiv(X.shape[1], TILE)):
         top = ct.maximum(top, ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.NEG_INF))
-    ct.store(Y, (ct.bid(0), 0), ct.max(top, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.max(top, 1, keepdims=True).astype(Y.dtype))
 ''',
         HEAD
         + '''@ct.kernel
@@ -190,7 +191,7 @@ def row_size_kernel(X, Y, TILE: ct.Constant[int]):
     for j in range(ct.cdiv(X.shape[1], TILE)):
         tile = ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
         top = ct.maximum(top, ct.abs(tile))
-    ct.store(Y, (ct.bid(0), 0), ct.max(top, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.max(top, 1, keepdims=True).astype(Y.dtype))
 ''',
     )
     INVALID: ClassVar = (
@@ -202,7 +203,7 @@ def row_max_kernel(X, Y, TILE: ct.Constant[int]):
     for j in range(ct.cdiv(X.shape[1], TILE)):
         tile = ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
         top = ct.maximum(top, ct.max(tile, 1, keepdims=True))
-    ct.store(Y, (ct.bid(0), 0), top)
+    ct.store(Y, (ct.bid(0), 0), top.astype(Y.dtype))
 ''',
         HEAD
         + '''@ct.kernel
@@ -211,7 +212,7 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
     total = ct.zeros((1, TILE), ct.float32)
     for j in range(ct.cdiv(X.shape[1], TILE)):
         total = total + ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.NEG_INF)
-    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True).astype(Y.dtype))
 ''',
     )
 
@@ -222,8 +223,8 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
                 neutral = _NEUTRAL.get(operation.name, 0.0)
                 if padding.kind is not Outside.NUMBER or padding.number == neutral:
                     continue
-                if operation.name == "sum" and math.isfinite(padding.number):
-                    continue  # zeros that were computed with
+                if operation.name == "sum" and (math.isfinite(padding.number) or is_only_compared(flow, operation)):
+                    continue  # zeros that were computed with are another rule's
                 if operation.name in ("max", "argmax") and operand.positive and padding.number <= 0:
                     continue
                 if operation.name in ("mma", "matmul") and math.isfinite(padding.number):
@@ -259,7 +260,7 @@ def variance_kernel(X, Y, N: ct.Constant[int], TILE: ct.Constant[int]):
     mean = ct.sum(tile, 1, keepdims=True) / N
     inside = ct.arange(TILE, dtype=ct.int32)[None, :] < N
     centered = ct.where(inside, tile - mean, 0.0)
-    ct.store(Y, (ct.bid(0), 0), ct.sum(centered * centered, 1, keepdims=True) / N)
+    ct.store(Y, (ct.bid(0), 0), (ct.sum(centered * centered, 1, keepdims=True) / N).astype(Y.dtype))
 
 
 def variance(x, out):
@@ -276,7 +277,7 @@ def variance_kernel(X, Y, N: ct.Constant[int], TILE: ct.Constant[int]):
     tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     mean = ct.sum(tile, 1, keepdims=True) / N
     centered = tile - mean
-    ct.store(Y, (ct.bid(0), 0), ct.sum(centered * centered, 1, keepdims=True) / N)
+    ct.store(Y, (ct.bid(0), 0), (ct.sum(centered * centered, 1, keepdims=True) / N).astype(Y.dtype))
 
 
 def variance(x, out):
@@ -292,7 +293,7 @@ def exp_sum_kernel(X, Y, TILE: ct.Constant[int]):
     for j in range(ct.cdiv(X.shape[1], TILE)):
         tile = ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
         total = total + ct.exp(tile)
-    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True).astype(Y.dtype))
 ''',
     )
 
@@ -324,7 +325,7 @@ class WrongDivisor(KernelRule):
 def mean_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, 1) = means of the rows of X (M, N), where N <= TILE."""
     tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
-    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True) / X.shape[1])
+    ct.store(Y, (ct.bid(0), 0), (ct.sum(tile, 1, keepdims=True) / X.shape[1]).astype(Y.dtype))
 
 
 def mean(x, out):
@@ -338,7 +339,7 @@ def mean(x, out):
 def mean_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, 1) = means of the rows of X (M, N), where N <= TILE."""
     tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
-    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True) / TILE)
+    ct.store(Y, (ct.bid(0), 0), (ct.sum(tile, 1, keepdims=True) / TILE).astype(Y.dtype))
 
 
 def mean(x, out):
@@ -352,10 +353,10 @@ def mean(x, out):
         for operation in flow.named("truediv"):
             x, y = operation.value("x"), operation.value("y")
             for padding in x.summed if isinstance(x, Tile) else ():
-                if isinstance(y, Scalar) and y.number == padding.size and "loop" not in padding.why:
+                if isinstance(y, Scalar) and y.number and y.number.divided(padding.size) is not None:
                     message = (
-                        f"the mean over {padding.array} divides by the size of the tile, which is larger than the "
-                        f"row ({padding.why})"
+                        f"the mean over {padding.array} divides by the size of its tiles, which is more than the row "
+                        f"has elements: {padding.why}"
                     )
                     yield self.finding(flow.module, operation.node, message)
 

@@ -209,7 +209,7 @@ def split_sum_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, blocks) = sums of parts of the rows of X (M, N)."""
     m, part = ct.bid(0), ct.bid(1)
     tile = ct.load(X, (m, part), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
-    ct.store(Y, (m, part), ct.sum(tile, 1, keepdims=True))
+    ct.store(Y, (m, part), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
 ''',
     )
     INVALID: ClassVar = (
@@ -219,7 +219,7 @@ def split_sum_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, 1) = sums of the rows of X (M, N)."""
     m, part = ct.bid(0), ct.bid(1)
     tile = ct.load(X, (m, part), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
-    ct.store(Y, (m, 0), ct.sum(tile, 1, keepdims=True))
+    ct.store(Y, (m, 0), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
 ''',
     )
 

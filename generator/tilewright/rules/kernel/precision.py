@@ -14,6 +14,7 @@ from tilewright.rules.flow import Flow
 from tilewright.rules.flow import Operation
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.kernel_rule import is_only_compared
 from tilewright.rules.kernel_rule import tile_prefix
 from tilewright.rules.operations import TRANSCENDENTAL
 from tilewright.rules.rule import Proof
@@ -41,7 +42,12 @@ def _half(flow: Flow, value: Value, *, stored: bool = True) -> str | None:
 
 
 def _is_stored(flow: Flow, dtype: str | None) -> bool:
-    values = (each.value("tile" if each.name == "store" else "value") for each in flow.named("store", "scatter"))
+    """Whether a value of a dtype is stored, or converted from it to that of an array after it was computed with."""
+    values = [each.value("tile" if each.name == "store" else "value") for each in flow.named("store", "scatter")]
+    for each in flow.named("astype"):
+        x, target = each.value("x"), each.result
+        if isinstance(x, Tile) and x.array is None and isinstance(target, Tile) and of_array(target.dtype):
+            values.append(x)
     return any(isinstance(each, Tile | Scalar) and each.dtype == dtype for each in values)
 
 
@@ -99,7 +105,7 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
         """Reductions of tiles that are of half precision, or of an array's dtype, and sums carried by loops."""
         for operation in flow.named("sum", "prod", "cumsum", "cumprod"):
             dtype = _half(flow, operation.value("x"))
-            if dtype is not None and not _is_only_compared(flow, operation):
+            if dtype is not None and not is_only_compared(flow, operation):
                 message = f"ct.{operation.name} adds in {dtype}"
                 if operation.name in ("prod", "cumprod"):
                     message = f"ct.{operation.name} multiplies in {dtype}"
@@ -109,17 +115,6 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
             if isinstance(before, Tile) and before.dtype in HALF and before.number == 0 and before.start is not None:
                 message = f"{carry.name} is summed in {before.dtype} over the loop in line {carry.loop.lineno}"
                 yield self.finding(flow.module, before.start, message)
-
-
-def _is_only_compared(flow: Flow, operation: Operation) -> bool:
-    """Whether the sum only serves to find NaN: `total = ct.sum(x)`, then `total != total`."""
-    statement = flow.module.parent(operation.node)
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            reads = [n for n in ast.walk(operation.function) if isinstance(n, ast.Name) and n.id == name]
-            after = [n for n in reads if isinstance(n.ctx, ast.Load) and n.lineno > statement.lineno]
-            return bool(after) and all(isinstance(flow.module.parent(n), ast.Compare) for n in after)
-    return False
 
 
 class HalfPrecisionProduct(KernelRule):
@@ -229,7 +224,7 @@ class MixedHalves(KernelRule):
 def add_kernel(X, Y, Z, TILE: ct.Constant[int]):
     """Z (N,) = X (N,) of float16 + Y (N,) of bfloat16."""
     x, y = ct.load(X, (ct.bid(0),), (TILE,)), ct.load(Y, (ct.bid(0),), (TILE,))
-    ct.store(Z, (ct.bid(0),), x.astype(ct.float32) + y.astype(ct.float32))
+    ct.store(Z, (ct.bid(0),), (x.astype(ct.float32) + y.astype(ct.float32)).astype(Z.dtype))
 ''',
     )
     INVALID: ClassVar = (

@@ -60,7 +60,7 @@ class NoPowerOfTwo(KernelRule):
 def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (M, 1) = sums of the rows of X (M, N), where N <= TILE."""
     tile = ct.load(X, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
-    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
 
 
 def row_sum(x, out):
@@ -74,7 +74,7 @@ def row_sum(x, out):
 def row_sum_kernel(X, Y, N: ct.Constant[int]):
     """Y (M, 1) = sums of the rows of X (M, N)."""
     tile = ct.load(X, (ct.bid(0), 0), (1, N), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
-    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
 
 
 def row_sum(x, out):
@@ -146,7 +146,7 @@ def copy_kernel(X, Y, TILE: int):
 def row_sum_kernel(X, Y):
     """Y (M, 1) = sums of the rows of X (M, N)."""
     tile = ct.load(X, (ct.bid(0), 0), (1, X.shape[1]))
-    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True))
+    ct.store(Y, (ct.bid(0), 0), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
 ''',
     )
 

@@ -143,6 +143,61 @@ def double(x, out):
         return None
 
 
+class NotConverted(KernelRule):
+    """A float32 result is stored to an array that may be narrower."""
+
+    code = "TW242"
+    severity = Severity.WARNING
+    why = (
+        "A store widens by itself but does not narrow: a float32 tile stored to a float16 array does not compile. A "
+        "kernel that converts what it loads to float32 has to convert what it stores back."
+    )
+    advice = "Convert to the dtype of the target: `ct.store(Y, index, tile.astype(Y.dtype))`."
+    proof = Proof.STYLE
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = 2 X (N,)."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32) * 2.0
+    ct.store(Y, (ct.bid(0),), tile.astype(Y.dtype))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def double_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = 2 X (N,)."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32) * 2.0
+    ct.store(Y, (ct.bid(0),), tile)
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Stores of float32 to the only array that is written, where the host does not say that it is float32."""
+        stores = [each for each in flow.named("store", "scatter") if isinstance(each.value("array"), Array)]
+        if len({each.value("array") for each in stores}) != 1:
+            return
+        loaded = [each.value("array") for each in flow.named("load", "gather")]
+        for operation in stores:
+            array, tile = operation.value("array"), _written(operation)
+            if not isinstance(array, Array) or not isinstance(tile, Tile) or tile.dtype != "float32":
+                continue
+            dtypes = flow.launches.dtypes(array.whole)
+            other = any(isinstance(each, Array) and each != array for each in loaded)
+            if other and (dtypes is None or not any("float32" in each for each in dtypes)):
+                node = operation.nodes["tile" if operation.name == "store" else "value"]
+                message = f"float32 is stored to {array.whole} as it is, which compiles only where that is float32"
+                yield self.finding(flow.module, node, message, fix=self._fix(flow, node, array))
+
+    def _fix(self, flow: Flow, node: ast.expr, array: Array) -> Fix | None:
+        if not isinstance(node, ast.Name | ast.Call) or array.whole != array.name:
+            return None
+        span = flow.module.span(node)
+        text = f".astype({array.name}.dtype)"
+        return Fix(f"Convert to {array.name}.dtype", (flow.module.insertion(span.end_line, span.end_column, text),))
+
+
 def _may_differ(flow: Flow, target: str, source: str) -> bool:
     """Whether the host gives the target a dtype of its own, or takes it from its caller."""
     written, read = flow.launches.dtypes(target), flow.launches.dtypes(source)
