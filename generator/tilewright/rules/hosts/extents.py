@@ -32,6 +32,28 @@ _LAUNCH = """    ct.launch(torch.cuda.current_stream(x.device), grid, _double_ke
 """
 
 
+_ROWS = """
+import cuda.tile as ct
+import torch
+
+ConstInt = ct.Constant[int]
+
+
+@ct.kernel
+def _double_kernel(X, Y, TILE: ConstInt):
+    tx = ct.load(X, (ct.bid({row}), ct.bid({column})), (1, TILE))
+    ct.store(Y, (ct.bid({row}), ct.bid({column})), tx * 2)
+
+
+def double(x):
+    x = x.reshape(1, -1) if x.ndim == 1 else x
+    y = torch.empty_like(x)
+    if y.numel():
+        ct.launch(torch.cuda.current_stream(x.device), {grid}, _double_kernel, (x, y, 1024))
+    return y
+"""
+
+
 class GridForm(Rule):
     """Grid that no launch accepts."""
 
@@ -116,9 +138,9 @@ class GridAxisLimit(Rule):
     advice = "Put it on the first axis, which goes to 2^24 - 1, or fold it into that one and divide in the kernel."
     VALID = (
         _DOUBLE + "    TILE = 1024\n    grid = (ct.cdiv(x.numel(), TILE), 1, 1)\n" + _LAUNCH,
-        _DOUBLE + "    TILE = 1024\n    grid = (x.shape[0], min(65535, x.shape[1]))\n" + _LAUNCH,
+        _ROWS.format(row=0, column=1, grid="(x.shape[0], ct.cdiv(x.shape[1], 1024))"),
     )
-    INVALID = (_DOUBLE + "    TILE = 1024\n    grid = (1, x.numel())\n" + _LAUNCH,)
+    INVALID = (_ROWS.format(row=1, column=0, grid="(ct.cdiv(x.shape[1], 1024), x.shape[0])"),)
 
     def check(self, module: Module) -> Iterator[Finding]:
         seen: set[ast.expr] = set()

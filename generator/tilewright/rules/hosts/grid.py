@@ -72,7 +72,7 @@ class GridBlock(Rule):
     INVALID = (
         _DOUBLE + "    TILE = 512\n    grid = ((x.numel() + 1023) // 1024,)\n" + _LAUNCH,
         _DOUBLE + "    TILE = 256\n    grid = (ct.cdiv(x.numel(), 512), 1, 1)\n" + _LAUNCH,
-        _DOUBLE + "    TILE = 1024\n    if x.numel() > 1 << 20:\n        TILE = 4096\n"
+        _DOUBLE + "    TILE = 1024\n    if x.numel() > 1024:\n        TILE = 256\n"
         "    grid = (ct.cdiv(x.numel(), 1024),)\n" + _LAUNCH,
         _DOUBLE + "    TILE = 1024\n    grid = ((x.numel() + 255) // TILE,)\n" + _LAUNCH,
     )
