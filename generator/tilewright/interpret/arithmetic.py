@@ -14,6 +14,7 @@ from tilewright.interpret.dtypes import Element
 from tilewright.interpret.dtypes import as_tensor
 from tilewright.interpret.faults import UnsupportedOperation
 from tilewright.interpret.functions import in_float32
+from tilewright.interpret.functions import in_float64
 from tilewright.interpret.lowering import Step
 from tilewright.interpret.lowering import lowers
 from tilewright.interpret.operands import element_of
@@ -59,9 +60,9 @@ def float_arithmetic(
         case "c_mod":
             return in_float32(torch.fmod, element)
         case "pow":
-            return in_float32(torch.pow, element)
+            return in_float64(torch.pow, element)
         case "atan2":
-            return in_float32(torch.atan2, element)
+            return in_float64(torch.atan2, element)
     raise UnsupportedOperation(f"the interpreter has no {name} of {element.name}")
 
 

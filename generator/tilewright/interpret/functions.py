@@ -29,6 +29,8 @@ _ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
     each: getattr(torch, each)
     for each in ("exp", "exp2", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "rsqrt")
 }
+# torch takes another algorithm, which rounds differently, for elements that do not fill a vector of the processor.
+_BY_PLACE = ("exp2", "sinh", "cosh")
 
 
 @lowers("unaryop", "fn", "rounding_mode", "flush_to_zero")
@@ -42,8 +44,8 @@ def _unary(op: Any) -> Step:
 def unary(name: str, element: Element, mode: str | None = None, flush_to_zero: bool = False) -> Unary:
     """The function `name` of the compiler's `unaryop` for a dtype.
 
-    Of float16 and bfloat16 it is that of float32, rounded. Modes other than the nearest are known for `sqrt` alone, as
-    in the compiler ("full" and "approx", which may err on the GPU, are computed as the nearest). Raises
+    Of float16 and bfloat16 it is that of a wider float, rounded. Modes other than the nearest are known for `sqrt`
+    alone, as in the compiler ("full" and "approx", which may err on the GPU, are computed as the nearest). Raises
     `UnsupportedOperation` for what the compiler has no such operation for.
     """
     if element.is_integer:
@@ -55,7 +57,7 @@ def unary(name: str, element: Element, mode: str | None = None, flush_to_zero: b
         return floats.rounded(name, element, mode, flush_to_zero)
     if name not in _ROUNDED:
         raise UnsupportedOperation(f"the interpreter has no {name} of {element.name}")
-    function = in_float32(_ROUNDED[name], element)
+    function = (in_float64 if name in _BY_PLACE else in_float32)(_ROUNDED[name], element)
     return floats.flushing(function) if flush_to_zero else function
 
 
@@ -64,6 +66,16 @@ def in_float32(function: Callable[..., Tensor], element: Element) -> Callable[..
     if element.bits > 16:
         return function
     return lambda *operands: function(*(each.to(torch.float32) for each in operands)).to(element.compute)
+
+
+def in_float64(function: Callable[..., Tensor], element: Element) -> Callable[..., Tensor]:
+    """`function`, computed in float64 and rounded, so that the result does not depend on the place in a tile.
+
+    That of float64 itself may differ in the last bit.
+    """
+    if element.bits == 64:
+        return function
+    return lambda *operands: function(*(each.to(torch.float64) for each in operands)).to(element.compute)
 
 
 def _of_integers(name: str, element: Element) -> Unary:
