@@ -86,6 +86,8 @@ def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
             work.kernel.function(run, *work.arguments)
         except Exception as err:
             raise FailedBlock(_index(int(blocks[0]), work.grid), err) from err
+        if run.checker is not None:
+            run.checker.leave(run.steps)
         return ()
     work.memory.begin(work.settings.batch_bytes)
     try:

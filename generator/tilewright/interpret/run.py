@@ -70,6 +70,11 @@ class Run:
         first = int(index[0])
         return first if self.size == 1 or bool((index == first).all()) else index.to(torch.int32)
 
+    @property
+    def steps(self) -> int:
+        """Iterations of loops so far."""
+        return self.step_limit - self._steps_left
+
     def count_step(self) -> None:
         """Count one iteration of a loop; raises `StepLimitExceeded` beyond the limit."""
         self._steps_left -= 1
