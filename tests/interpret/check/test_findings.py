@@ -128,6 +128,20 @@ def test_undetermined_padding_that_reaches_a_result():
 
 
 @ct.kernel
+def count_to_maximum(x, out, size: Const):
+    last, number = ct.max(ct.load(x, (0,), (size,))), 0
+    while number < last:
+        number += 1
+    ct.store(out, (0,), number)
+
+
+def test_undetermined_padding_that_decides_how_long_a_loop_runs():
+    finding = only_finding(count_to_maximum, (1,), torch.tensor([1, 5, 3]), torch.zeros(1, dtype=torch.int32), 4)
+    assert (finding.kind, finding.block) == (Kind.PADDING, (0, 0, 0))
+    assert "the kernel fails with other padding" in finding.message
+
+
+@ct.kernel
 def double(x, out, size: Const):
     ct.store(out, (ct.bid(0),), 2 * ct.load(x, (ct.bid(0),), (size,)))
 
@@ -299,7 +313,7 @@ def wait_for_the_block_before(flags, out):
 
 def test_blocks_that_wait_for_each_other_are_not_judged_in_orders_that_no_gpu_has():
     flags, out = torch.zeros(4, dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
-    launch(wait_for_the_block_before, (4,), flags, out, step_limit=100)
+    launch(wait_for_the_block_before, (4,), flags, out)
     assert out.tolist() == [0, 1, 2, 3]
 
 

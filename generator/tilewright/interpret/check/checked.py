@@ -22,6 +22,7 @@ from torch import Tensor
 
 from tilewright.interpret.check.checker import Checker
 from tilewright.interpret.check.dataflow import Dataflow
+from tilewright.interpret.check.extents import BITS
 from tilewright.interpret.check.extents import elements_of
 from tilewright.interpret.check.findings import CheckError
 from tilewright.interpret.check.findings import Finding
@@ -36,7 +37,7 @@ from tilewright.interpret.memory import Memory
 from tilewright.interpret.memory import Undetermined
 
 _SEED = 0
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_MORE_STEPS = 4  # times those of the first run, after which blocks in another order are taken to wait for each other
 
 
 def run_checked(work: Work) -> None:
@@ -63,7 +64,8 @@ def run_checked(work: Work) -> None:
 
 def _vary(work: Work, checker: Checker, before: Sequence[Tensor], after: Sequence[Tensor]) -> None:
     """Run the grid in other ways, and report results that are not the same."""
-    quiet = dataclasses.replace(work, output=lambda _: None)
+    settings = dataclasses.replace(work.settings, step_limit=_MORE_STEPS * (checker.most_steps + 1))
+    quiet = dataclasses.replace(work, settings=settings, output=lambda _: None)
     # Where atomic operations make the order of blocks count, that is no matter of padding.
     in_order = work.memory.ordered or checker.rounds
     total = math.prod(work.grid)
@@ -87,7 +89,7 @@ def _rerun(work: Work, before: Sequence[Tensor], order: Tensor | None, checker: 
     try:
         run_grid(work, order)
     except FailedBlock as failed:
-        if isinstance(failed.error, StepLimitExceeded):
+        if order is not None and isinstance(failed.error, StepLimitExceeded):
             return False
         kind = Kind.ORDER if order is not None else Kind.PADDING
         text = str(failed.error).splitlines()[0]
@@ -113,7 +115,7 @@ def _compare(work: Work, checker: Checker, after: Sequence[Tensor], kind: Kind, 
 
 def _differs(expected: Tensor, found: Tensor, rounds: bool) -> Tensor:
     """Where elements are not the same; all NaNs are, since which one a CPU makes depends on the size of tiles."""
-    bits = _BITS[expected.dtype.itemsize]
+    bits = BITS[expected.dtype.itemsize]
     differs = expected.view(bits) != found.view(bits)
     if expected.dtype.is_floating_point and expected.dtype.itemsize > 1:
         differs &= ~(expected.isnan() & found.isnan())

@@ -13,6 +13,7 @@ from torch import Tensor
 from tilewright.interpret.access import Mask
 from tilewright.interpret.access import Site
 from tilewright.interpret.boxes import Elements
+from tilewright.interpret.check.extents import BITS
 from tilewright.interpret.check.extents import contains
 from tilewright.interpret.check.extents import index_of
 from tilewright.interpret.check.findings import Finding
@@ -31,7 +32,6 @@ from tilewright.interpret.run import current_location
 _ACQUIRE = ("ACQUIRE", "ACQ_REL")
 _RELEASE = ("RELEASE", "ACQ_REL")
 _FEW = 64  # lanes of an operation that synchronises by each of its addresses
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Checker:
@@ -47,6 +47,7 @@ class Checker:
         self.findings = Findings()
         self.pads = False  # a load left elements undetermined
         self.rounds = False  # the order of atomic additions of floats decides the last bits
+        self.most_steps = 0  # iterations of the loops of a block
         self._memory = memory
         self._grid = grid
         self._sources = sources
@@ -60,6 +61,10 @@ class Checker:
         """Go to the next block."""
         self._block = block
         self._clocks.enter(block)
+
+    def leave(self, steps: int) -> None:
+        """A block has ended, after this many iterations of its loops."""
+        self.most_steps = max(self.most_steps, steps)
 
     # What operations report
 
@@ -172,7 +177,7 @@ class Checker:
 
     def _lanes(self, site: Site, addresses: Tensor, values: Tensor) -> None:
         order = addresses.argsort(stable=True)
-        sorted_addresses, bits = addresses[order], values[order].view(_BITS[values.dtype.itemsize])
+        sorted_addresses, bits = addresses[order], values[order].view(BITS[values.dtype.itemsize])
         clash = (sorted_addresses[1:] == sorted_addresses[:-1]) & (bits[1:] != bits[:-1])
         if bool(clash.any()):
             address = int(sorted_addresses[1:][clash][0])

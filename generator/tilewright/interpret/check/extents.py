@@ -9,6 +9,8 @@ from torch import Tensor
 
 from tilewright.interpret.memory import Extent
 
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers of a size, to compare bit for bit
+
 
 def contains(extent: Extent, addresses: Tensor) -> Tensor:
     """Whether an element of the array is at each of the addresses.
