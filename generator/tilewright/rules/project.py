@@ -46,8 +46,8 @@ class Project:
         """Those of the checked files, and those elsewhere that have the same keys."""
         found = [each for module in self.checked for each in module.declarations]
         keys = {each.key for each in found}
-        for path, text in self._texts.items():
-            if path not in self._checked_paths and keys.intersection(key for _, key in _DECLARES.findall(text)):
+        for path, written in self._keys.items():
+            if path not in self._checked_paths and any(key in keys for _, key in written):
                 module = self._parse(path)
                 found += [each for each in module.declarations if each.key in keys] if module else []
         return tuple(found)
@@ -59,7 +59,7 @@ class Project:
             key
             for name, path in self.paths.items()
             if name.partition(".")[0] == root
-            for kind, key in _DECLARES.findall(self._texts[path])
+            for kind, key in self._keys[path]
             if kind == declarator
         }
 
@@ -130,6 +130,11 @@ class Project:
     @cached_property
     def _imports(self) -> dict[str, set[str]]:
         return {}
+
+    @cached_property
+    def _keys(self) -> dict[Path, list[tuple[str, str]]]:
+        """What each file seems to declare, without parsing it: `dispatch` or `register_impl`, and the key."""
+        return {path: _DECLARES.findall(text) for path, text in self._texts.items()}
 
     @cached_property
     def _checked(self) -> set[Module]:

@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tilewright.rules.bindings import bound
-
 if TYPE_CHECKING:
     from tilewright.rules.source import Module
 
@@ -39,9 +37,9 @@ def _reaching(module: "Module", name: str, at: ast.AST) -> list[tuple[ast.expr |
         return [(None, inner)]
     for outer in module.ancestors(inner) if inner is not None else ():
         for statement in _before(outer, inner):
-            values = [value for bound_name, value in bound(statement) if bound_name == name]
+            values = [value for bound_name, value in module.bound(statement) if bound_name == name]
             found += [(value, statement) for value in values]
-            if values and _always(statement, name):
+            if values and _always(module, statement, name):
                 return found
         if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef) and name in _parameters(outer):
             return [*found, (None, module.tree.body[0])]
@@ -71,17 +69,18 @@ def _before(outer: ast.AST, inner: ast.AST | None) -> list[ast.stmt]:
     return []
 
 
-def _always(statement: ast.stmt, name: str) -> bool:
+def _always(module: "Module", statement: ast.stmt, name: str) -> bool:
     """Whether a name is bound after a statement whichever way it takes."""
     if isinstance(statement, ast.If):
         return all(
-            any(_always(each, name) for each in block) or _leaves(block) for block in (statement.body, statement.orelse)
+            any(_always(module, each, name) for each in block) or _leaves(block)
+            for block in (statement.body, statement.orelse)
         )
     if isinstance(statement, ast.With):
-        return any(_always(each, name) for each in statement.body)
+        return any(_always(module, each, name) for each in statement.body)
     if isinstance(statement, ast.For | ast.While | ast.Try):
         return False
-    return any(bound_name == name for bound_name, _ in bound(statement))
+    return any(bound_name == name for bound_name, _ in module.bound(statement))
 
 
 def _leaves(block: list[ast.stmt]) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tilewright.rules.bindings import bindings
+from tilewright.rules.bindings import bound
 from tilewright.rules.comments import Comment
 from tilewright.rules.comments import comments
 from tilewright.rules.declarations import Declaration
@@ -122,6 +123,12 @@ class Module:
             self._bindings[scope] = bindings(scope)
         return self._bindings[scope]
 
+    def bound(self, statement: ast.stmt) -> list[tuple[str, ast.expr | None]]:
+        """Names that a statement, with those inside it, binds, each with its value."""
+        if statement not in self._bound:
+            self._bound[statement] = list(bound(statement))
+        return self._bound[statement]
+
     def span(self, node: ast.AST) -> Span:
         """Where a node is; a function or class is its name, so that a finding does not mark the whole body."""
         if isinstance(node, ast.Module):
@@ -129,13 +136,15 @@ class Module:
         if isinstance(node, Function | ast.ClassDef):
             column = self.lines[node.lineno - 1].find(node.name, node.col_offset) + 1
             return Span(node.lineno, column, node.lineno, column + len(node.name))
-        line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
-        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
-        return Span(line, self._column(line, start), end_line, self._column(end_line, end))
+        return self._extent(node)
 
     def source(self, node: ast.AST) -> str:
         """The text of a node as it is written."""
-        return ast.get_source_segment(self.text, node) or ""
+        extent = self._extent(node)
+        lines = self.lines[extent.line - 1 : extent.end_line]
+        lines[-1] = lines[-1][: extent.end_column - 1]
+        lines[0] = lines[0][extent.column - 1 :]
+        return "\n".join(lines)
 
     def replacement(self, node: ast.AST, text: str) -> Edit:
         """An edit that replaces an expression or statement."""
@@ -162,6 +171,11 @@ class Module:
         span = self.span(call)
         return (line, column) < (span.end_line, span.end_column - 1)
 
+    def _extent(self, node: ast.AST) -> Span:
+        line, end_line = node.lineno, node.end_lineno  # type: ignore[attr-defined]
+        start, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+        return Span(line, self._column(line, start), end_line, self._column(end_line, end))
+
     def _column(self, line: int, offset: int) -> int:
         """`ast` counts columns in UTF-8 bytes."""
         text = self.lines[line - 1]
@@ -174,6 +188,10 @@ class Module:
             if self.function_of(node) is not None:
                 found.setdefault(node.name, []).append(node)
         return found
+
+    @cached_property
+    def _bound(self) -> dict[ast.stmt, list[tuple[str, ast.expr | None]]]:
+        return {}
 
     @cached_property
     def _bindings(self) -> dict[ast.AST, dict[str, list[ast.expr | None]]]:
