@@ -11,7 +11,8 @@ from pathlib import Path
 from tilewright import __version__
 
 ROOT = Path(__file__).parents[2]
-CHECKOUT = ("copier.yml", "template", "generator", "reference_ops", ".tilewright", "Makefile", "pyproject.toml")
+FOLDERS = ("template", "generator", "reference_ops", ".tilewright")
+CHECKOUT = ("CHANGELOG.md", "copier.yml", *FOLDERS, "Makefile", "pyproject.toml")
 KEPT = ("HOME", "LANG", "TMPDIR", "CUDA_TILE_CACHE_DIR", "XDG_CACHE_HOME")
 NEXT = "99.0.0"
 MARK = "\x1e"
