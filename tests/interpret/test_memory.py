@@ -8,6 +8,7 @@ from tests.support.memory_access import run_over  # noqa: E402
 from tilewright.interpret.faults import MisalignedAccess  # noqa: E402
 from tilewright.interpret.faults import OutOfBounds  # noqa: E402
 from tilewright.interpret.memory import Memory  # noqa: E402
+from tilewright.interpret.run import Diverge  # noqa: E402
 
 
 def memory_of(*tensors):
@@ -113,3 +114,11 @@ def test_empty_tensors_have_no_memory():
     memory = memory_of(torch.zeros(0))
     assert memory.allocations == []
     assert memory.read(torch.zeros(0, dtype=torch.int64), torch.float32).shape == (0,)
+
+
+def test_boxes_of_blocks_in_several_allocations_make_the_blocks_diverge():
+    first, second = torch.zeros(4), torch.zeros(4)
+    memory = memory_of(first, second)
+    addresses = torch.cat([addresses_of(first, 0), addresses_of(second, 0)])
+    with pytest.raises(Diverge):
+        memory.boxes(addresses, (2,), (1,), torch.float32, "read")

@@ -217,3 +217,10 @@ def test_small_floats_are_padded_by_bit_patterns(dtype, mode, pattern):
     assert load_tile(access_to(array, (2,), mode=mode), run_over(array), array_of(array), (0,)).tolist() == [
         [0, pattern]
     ]
+
+
+@pytest.mark.parametrize("index", [2**32 + 1, torch.tensor([2**32 + 1, 1])])
+def test_indices_are_cut_to_32_bits_as_the_compiler_does(index):
+    array = torch.arange(8.0)
+    tile = load_tile(access_to(array, (4,)), run_over(array, blocks=2), array_of(array), (index,))
+    assert tile[0].tolist() == [4.0, 5.0, 6.0, 7.0]
