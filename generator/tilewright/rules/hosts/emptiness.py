@@ -140,8 +140,10 @@ def _asks_emptiness(module: Module, test: ast.expr) -> bool:
 
 
 def _is_count(module: Module, node: ast.expr) -> bool:
-    """A parameter or a computed size, compared with 0."""
-    known = resolved(module, node)
-    if isinstance(known, ast.Name):
-        return any(each.parameter for each in definitions(module).reaching(known))
-    return isinstance(known, ast.Call | ast.BinOp)
+    """Whether what is compared with 0 may be a number of things: a parameter, or something computed."""
+    if not isinstance(node, ast.Name):
+        return isinstance(node, ast.Call | ast.BinOp)
+    return any(
+        each.parameter or (each.value is not None and isinstance(resolved(module, each.value), ast.Call | ast.BinOp))
+        for each in definitions(module).reaching(node)
+    )

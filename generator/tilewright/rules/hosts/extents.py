@@ -151,11 +151,12 @@ class GridAxisLimit(Rule):
                 seen.add(extent)
                 if "65535" in module.text or "65_535" in module.text or "2**16" in module.text:
                     continue  # the limit is thought of
-                few = any(_FEW.search(text) for text in re.findall(r"\w+", module.source(extent)))
+                text = ast.unparse(extent)
+                few = ".shape" in text or any(_FEW.search(name) for name in re.findall(r"\w+", text))
                 yield self.finding(
                     module,
                     extent,
-                    f"axis {axis} of the grid is {ast.unparse(extent)}, a size that may exceed 65535",
+                    f"axis {axis} of the grid is {text}, a size that may exceed 65535",
                     severity=Severity.INFO if few else None,
                 )
 
