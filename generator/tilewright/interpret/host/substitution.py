@@ -39,7 +39,9 @@ def _exchange(pairs: Iterable[tuple[Replacement, Replacement]]) -> None:
     """Replace global names of all modules that refer to the first of a pair by the second."""
     by_identity = {id(old): (old, new) for (_, _, old), (_, _, new) in pairs if callable(old)}
     for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", {})
+        names = getattr(module, "__dict__", None)
+        if not isinstance(names, dict):  # anything may stand there
+            continue
         for name, value in list(names.items()):
             if id(value) in by_identity:
                 names[name] = by_identity[id(value)][1]
