@@ -53,7 +53,7 @@ class EmptyTensor(Rule):
         reported: set[Function] = set()
         for launch in module.launches:
             function = launch.function
-            if function is None or function in reported or launch.search or _is_backward(function):
+            if function is None or function in reported or launch.search or _is_backward(module, function):
                 continue
             for axis, extent in axes(module, launch):
                 if not may_be_zero(module, extent) or _is_guarded(module, function):
@@ -88,9 +88,10 @@ def may_be_zero(module: Module, node: ast.expr, depth: int = 8) -> bool:
     return is_dimension(module, node)
 
 
-def _is_backward(function: Function) -> bool:
+def _is_backward(module: Module, function: Function) -> bool:
     """Whether the function computes gradients: an empty tensor ends in the forward pass before."""
-    return "backward" in function.name or "bwd" in function.name
+    around = [function, *(each for each in module.ancestors(function) if isinstance(each, ast.FunctionDef))]
+    return any(word in each.name for each in around for word in ("backward", "bwd"))
 
 
 def _is_passed_zero(module: Module, node: ast.Name, depth: int) -> bool:
