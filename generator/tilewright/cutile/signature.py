@@ -20,7 +20,8 @@ from cuda.tile.compilation import TupleConstraint
 
 _SAME_NAME = (
     *("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
-    *("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"),
+    *("float16", "bfloat16", "float32", "float64"),
+    *("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"),
 )
 _DTYPES = {torch.bool: ct.bool_} | {getattr(torch, name): getattr(ct, name) for name in _SAME_NAME}
 # From cuda-tile 1.6 on, the release that brought this annotation, a length of 1 is a constant.
