@@ -3,8 +3,10 @@
 import os
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -106,7 +108,8 @@ def _moved(host: Host, templates: Templates, op: str, answers: Mapping[str, Any]
     old_template = templates.batch(version, origin, host.root)
     new_template = templates.batch(target, origin, host.root)
     migrated = migrate(given, new_template.template.local_abspath, old=version, new=target)
-    old = old_template.render(given, host.root, source=origin, recorded=False)
+    with _naming(op, version):
+        old = old_template.render(given, host.root, source=origin, recorded=False)
     new = new_template.render(migrated, host.root, source=origin, recorded=True)
     detached = read_detached(op, host.root)
     registered = None
@@ -133,6 +136,20 @@ def _moved(host: Host, templates: Templates, op: str, answers: Mapping[str, Any]
         sides=tuple(_sides(host, path, before.get(path), after.get(path), path in shared) for path in paths),
         registered=registered,
     )
+
+
+@contextmanager
+def _naming(op: str, version: str) -> Iterator[None]:
+    """An answer that its own template does not accept was edited by hand; say where it is."""
+    try:
+        yield
+    except UsageError as error:
+        path = ANSWERS / f"{op}.yml"
+        raise UsageError(
+            f"{path}: {error.what}",
+            expected=f"expected answers that the template {version} accepts",
+            hint=f"mend it, or take it from the history: git checkout HEAD -- {path}",
+        ) from error
 
 
 def _own(rendering: Rendering) -> dict[PurePosixPath, bytes]:
