@@ -73,7 +73,7 @@ def _compared(flow: Flow) -> Iterator[tuple[Polynomial, Polynomial]]:
             if not isinstance(row, Tile) or row.element is None or not isinstance(bound, Scalar) or not bound.number:
                 continue
             lanes = [atom for atom in row.element.atoms() if atom.kind == "lane"]
-            if len(lanes) == 1 and lanes[0].parts and bound.number.has("dimension"):
+            if len(lanes) == 1 and lanes[0].parts and bound.number.has("dimension", "parameter"):
                 yield lanes[0].parts[0], bound.number
 
 
@@ -84,8 +84,9 @@ def flows(module: Module) -> tuple[Flow, ...]:
 
     found = []
     for kernel in module.kernels:
+        launches = Launches(module, kernel)
         for given in _cases(kernel):
-            launches = Launches(module, kernel)
+            launches.compared.clear()
             flow = Flow(module, kernel, launches)
             Walk(flow, given).run()
             launches.compared.update(_compared(flow))

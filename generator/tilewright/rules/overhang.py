@@ -38,6 +38,7 @@ class Launches:
         self.kernel = kernel
         self.launches = [each for each in module.launches if kernel in each.kernels]
         self.compared: dict[Polynomial, Polynomial] = {}  # sizes of rows of places, and what these are compared with
+        self._rounded: dict[str, str | None] = {}
         self._bound = [each.bound(kernel) for each in self.launches]
 
     def given(self, parameter: str) -> list[ast.expr]:
@@ -80,6 +81,11 @@ class Launches:
 
     def rounded_up(self, parameter: str) -> str | None:
         """What the host rounds up to a power of two to get the parameter, where it does so for all launches."""
+        if parameter not in self._rounded:
+            self._rounded[parameter] = self._find_rounded(parameter)
+        return self._rounded[parameter]
+
+    def _find_rounded(self, parameter: str) -> str | None:
         given = self.given(parameter)
         found = [rounded for each in given if (rounded := power_of_two_of(each)) is not None]
         if not found or len(found) != len(given):
@@ -98,7 +104,8 @@ class Launches:
     @property
     def asks_for_multiples(self) -> bool:
         """Whether the host looks at a remainder anywhere."""
-        return any("%" in condition for condition in self._conditions)
+        nodes = (node for condition in self._conditions for node in ast.walk(condition))
+        return any(isinstance(node, ast.Mod) for node in nodes)
 
     def grid_rounds_up(self, axis: int, parameter: str) -> bool:
         """Whether the grid along an axis is a quotient by the parameter, rounded up."""
@@ -118,19 +125,24 @@ class Launches:
         return False
 
     @cached_property
-    def _conditions(self) -> list[str]:
+    def _conditions(self) -> tuple[ast.expr, ...]:
+        """Tests of the host that ask for a multiple, or for one of a few sizes."""
         functions = {launch.function for launch in self.launches if launch.function is not None}
         found = []
-        for function in functions:
-            for node in ast.walk(function):
-                test = node if isinstance(node, ast.Compare) else getattr(node, "test", None)
-                if isinstance(test, ast.expr) and _restricts(test):
-                    found.append(ast.unparse(test))
-        return found
+        for node in (node for function in functions for node in ast.walk(function)):
+            test = node if isinstance(node, ast.Compare) else getattr(node, "test", None)
+            if isinstance(test, ast.expr) and _restricts(test):
+                found.append(test)
+        return tuple(found)
+
+    @cached_property
+    def _guarded(self) -> frozenset[str]:
+        """All that such tests are about, as it is written."""
+        nodes = (node for condition in self._conditions for node in ast.walk(condition))
+        return frozenset(ast.unparse(node) for node in nodes if isinstance(node, ast.expr))
 
     def _is_guarded(self, text: str) -> bool:
-        """Whether the host asks for a multiple, or for one of a few sizes, of what is written like this."""
-        return any(_mentions(condition, text) for condition in self._conditions)
+        return text in self._guarded
 
 
 def _restricts(test: ast.expr) -> bool:
@@ -142,11 +154,6 @@ def _restricts(test: ast.expr) -> bool:
         if isinstance(node, ast.Call) and power_of_two_of(node) is not None:
             return True
     return False
-
-
-def _mentions(condition: str, text: str) -> bool:
-    nodes = ast.walk(ast.parse(condition, mode="eval"))
-    return any(isinstance(node, ast.expr) and ast.unparse(node) == text for node in nodes)
 
 
 def power_of_two_of(node: ast.expr) -> ast.expr | None:
