@@ -1,6 +1,7 @@
 """Rules about sizes that can be zero."""
 
 import ast
+import functools
 from collections.abc import Iterator
 
 from tilewright.rules.finding import Finding
@@ -68,13 +69,14 @@ class EmptyTensor(Rule):
                 break
 
 
+@functools.lru_cache(maxsize=4096)
 def may_be_zero(module: Module, node: ast.expr, depth: int = 8) -> bool:
     """Whether an extent of a grid is certainly 0 for some tensor without elements."""
     if depth == 0:
         return False
     if isinstance(node, ast.Name):
         values = alternatives(module, node)
-        if values != [node]:
+        if values != (node,):
             return all(may_be_zero(module, each, depth - 1) for each in values)
         return is_dimension(module, node) or _is_passed_zero(module, node, depth)
     found = division(module, node)

@@ -18,6 +18,7 @@ from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 
 _COPYING = ("contiguous", "reshape", "flatten")  # where strides do not fit
+_DEPTH = 12
 _VIEWING = ("view", "squeeze", "unsqueeze", "detach")
 
 
@@ -104,7 +105,7 @@ def _copied(module: Module, target: ast.expr) -> tuple[set[str], ast.Call | None
     """Names of what is stored to, and the call that copies an argument, or a tensor like one, to it."""
     copy: ast.Call | None = None
     names: set[str] = set()
-    while True:
+    for _ in range(_DEPTH):  # a name may be made of itself
         match target:
             case ast.Name(id=name):
                 names.add(name)
@@ -128,7 +129,8 @@ def _copied(module: Module, target: ast.expr) -> tuple[set[str], ast.Call | None
                 ordered = any(each.arg == "memory_format" for each in keywords)
                 return names, copy if is_argument(module, like) and not ordered else None
             case _:
-                return names, None
+                break
+    return names, None
 
 
 def _is_contiguous(module: Module, function: Function, copy: ast.Call) -> bool:

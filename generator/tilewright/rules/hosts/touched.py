@@ -35,10 +35,11 @@ def _touched(kernel: Kernel, functions: tuple[str, ...], *, always: bool) -> fro
 
 
 def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.If | ast.IfExp):
-            yield from _unconditional(child)
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        yield each
+        pending += [child for child in ast.iter_child_nodes(each) if not isinstance(child, ast.If | ast.IfExp)]
 
 
 def targets(launch: Launch) -> Iterator[ast.expr]:

@@ -1,6 +1,7 @@
 """What is known about an expression of a host function: integers it may be, its name, and whether it is a dimension."""
 
 import ast
+import functools
 import operator
 from collections.abc import Callable
 from itertools import product
@@ -24,6 +25,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
+@functools.lru_cache(maxsize=4096)
 def integers(module: Module, node: ast.expr, depth: int = _DEPTH) -> frozenset[int] | None:
     """All integers that an expression can be, or None where that is not known."""
     if depth == 0:
@@ -95,6 +97,7 @@ def symbol(module: Module, node: ast.expr) -> str:
     return ast.unparse(known if isinstance(known, ast.Name | ast.Attribute | ast.Constant) else node)
 
 
+@functools.lru_cache(maxsize=4096)
 def is_dimension(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     """Whether an expression is computed from the shape of a tensor alone, and may be anything from 0 on."""
     if depth == 0:
@@ -122,15 +125,17 @@ def is_dimension(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
     return False
 
 
-def alternatives(module: Module, node: ast.expr, depth: int = _DEPTH) -> list[ast.expr]:
+@functools.lru_cache(maxsize=4096)
+def alternatives(module: Module, node: ast.expr, depth: int = _DEPTH) -> tuple[ast.expr, ...]:
     """Expressions that a name may stand for where it is used, both sides of conditional expressions included."""
+    values: list[ast.expr] = []
     if depth and isinstance(node, ast.IfExp):
-        return [*alternatives(module, node.body, depth - 1), *alternatives(module, node.orelse, depth - 1)]
+        values = [node.body, node.orelse]
     if depth and isinstance(node, ast.Name):
-        values = [_given(module, each) for each in definitions(module).reaching(node)]
-        if values and all(values):
-            return [found for value in values for each in value for found in alternatives(module, each, depth - 1)]
-    return [node]
+        given = [_given(module, each) for each in definitions(module).reaching(node)]
+        values = [value for each in given for value in each] if all(given) else []
+    found = dict.fromkeys(each for value in values for each in alternatives(module, value, depth - 1))
+    return tuple(found) if 0 < len(found) <= _MOST else (node,)
 
 
 def _given(module: Module, binding: Binding) -> list[ast.expr]:

@@ -1,0 +1,177 @@
+"""What rules about host functions know: calls, grids, guards, and when they stay silent."""
+
+import ast
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from tilewright.rules.engine import check_sources
+from tilewright.rules.finding import Finding
+from tilewright.rules.hosts.calls import calls
+from tilewright.rules.hosts.grids import division
+from tilewright.rules.registry import all_rules
+from tilewright.rules.source import Module
+
+HEAD = """
+import cuda.tile as ct
+import torch
+
+
+@ct.kernel
+def _double_kernel(X, Y):
+    ct.store(Y, (ct.bid(0),), ct.load(X, (ct.bid(0),), (1024,)) * 2)
+"""
+
+
+def module(text: str) -> Module:
+    return Module(Path("host.py"), textwrap.dedent(text))
+
+
+def findings(code: str, text: str) -> list[Finding]:
+    rules = [rule for rule in all_rules() if rule.code == code]
+    return list(check_sources({Path("host.py"): HEAD + textwrap.dedent(text)}, rules).findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "block", "up"),
+    [
+        ("ct.cdiv(n, B)", "n", "B", True),
+        ("triton.cdiv(n, 128)", "n", "128", True),
+        ("_ceil_div(n, B)", "n", "B", True),
+        ("math.ceil(n / B)", "n", "B", True),
+        ("(n + B - 1) // B", "n", "B", True),
+        ("(n + (B - 1)) // B", "n", "B", True),
+        ("(n + 127) // 128", "n", "128", True),
+        ("-(-n // B)", "n", "B", True),
+        ("max(1, ct.cdiv(n, B))", "n", "B", True),
+        ("n // B", "n", "B", False),
+    ],
+)
+def test_the_ways_to_count_blocks(text: str, size: str, block: str, up: bool) -> None:
+    source = module(text)
+    found = division(source, source.tree.body[0].value)
+    assert (ast.unparse(found.size), ast.unparse(found.block), found.up) == (size, block, up)
+
+
+@pytest.mark.parametrize("text", ["n", "n * B", "f(n, B)", "n / B", "min(n, B)"])
+def test_what_counts_no_blocks(text: str) -> None:
+    source = module(text)
+    assert division(source, source.tree.body[0].value) is None
+
+
+def test_a_starred_argument_fills_what_the_others_leave() -> None:
+    source = module("def f(a, b, c, d):\n    pass\n\ndef g(x):\n    f(1, *x.shape, 2)")
+    passed = {
+        name: [ast.unparse(each) for each in calls(source).passed(source.functions["f"], name)] for name in "abcd"
+    }
+    assert passed == {"a": ["1"], "b": ["*x.shape"], "c": ["*x.shape"], "d": ["2"]}
+
+
+def test_apply_calls_forward_without_the_context() -> None:
+    source = module(
+        """
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, n):
+                return x
+
+        def double(x):
+            return Double.apply(x, 3)
+        """
+    )
+    forward = next(each for each in source.nodes(ast.FunctionDef) if each.name == "forward")
+    assert [ast.unparse(each) for each in calls(source).passed(forward, "n")] == ["3"]
+    assert [each.name for each in calls(source).callers(forward)] == ["forward", "double"]
+
+
+LAUNCH = """
+def _launch(x, y):
+    ct.launch(torch.cuda.current_stream(x.device), (ct.cdiv(x.numel(), 1024),), _double_kernel, (x, y))
+
+
+def double(x, y):
+    if x.numel():
+        _launch(x, y)
+"""
+
+
+def test_a_guard_of_one_caller_is_none_of_another() -> None:
+    assert findings("TW308", LAUNCH) == []
+    assert len(findings("TW308", LAUNCH + "\n\ndef twice(x, y):\n    _launch(x, y)\n")) == 1
+
+
+def test_a_comparison_with_one_is_no_guard() -> None:
+    assert len(findings("TW308", LAUNCH.replace("if x.numel():", "if x.shape[0] > 1:"))) == 1
+
+
+def test_a_name_that_is_made_of_itself_ends() -> None:
+    text = """
+    def double(x):
+        y = y.contiguous()
+        ct.launch(torch.cuda.current_stream(x.device), (1,), _double_kernel, (x, y))
+    """
+    assert findings("TW311", text) == []
+
+
+def test_a_shift_by_a_huge_number_takes_no_memory() -> None:
+    text = """
+    def double(x, y):
+        grid = (1 << 100000000000,)
+        ct.launch(torch.cuda.current_stream(x.device), grid, _double_kernel, (x, y))
+    """
+    assert len(findings("TW303", text)) == 1
+
+
+def test_many_branches_take_no_more_time_than_few() -> None:
+    branches = "".join(
+        f"        if x.shape[{n}]:\n            a, b = (b if c else a) + b * a, a + a\n" for n in range(40)
+    )
+    text = f"""
+    def double(x, y, c):
+        a = b = 2
+{branches}
+        grid = (a * b + a, ct.cdiv(a, b), b // a)
+        ct.launch(torch.cuda.current_stream(x.device), grid, _double_kernel, (x, y))
+    """
+    start = time.perf_counter()
+    for code in ("TW301", "TW302", "TW303", "TW304", "TW308", "TW309"):
+        findings(code, text)
+    assert time.perf_counter() - start < 5
+
+
+def test_a_kernel_assigned_later_is_not_launched_before() -> None:
+    text = """
+    @ct.kernel
+    def _add_kernel(X, Y, Z):
+        ct.store(Z, (ct.bid(0),), ct.load(X, (ct.bid(0),), (1024,)) + ct.load(Y, (ct.bid(0),), (1024,)))
+
+
+    def both(x, y, z):
+        kernel = _double_kernel
+        ct.launch(torch.cuda.current_stream(x.device), (1,), kernel, (x, y))
+        kernel = _add_kernel
+        ct.launch(torch.cuda.current_stream(x.device), (1,), kernel, (x, y, z))
+    """
+    assert findings("TW305", text) == []
+
+
+@pytest.mark.parametrize(("test", "count"), [("< 10", 0), ("== (9, 0)", 0), (">= 10", 1), ("== 10", 1)])
+def test_hints_count_where_compute_capability_ten_comes(test: str, count: int) -> None:
+    text = f"""
+    def _hints(device):
+        if torch.cuda.get_device_capability(device)[0] {test}:
+            return dict(num_ctas=2, occupancy=2)
+        return dict(num_ctas=1, occupancy=2)
+    """
+    assert len(findings("TW315", text)) == count
+
+
+def test_allocations_views_and_concatenations_are_no_computation() -> None:
+    text = """
+    def double(x, y):
+        both = torch.cat([x.reshape(-1), torch.zeros(8, device=x.device)]).sum().mean() + torch.sqrt(x).view(-1)
+        ct.launch(torch.cuda.current_stream(x.device), (1,), _double_kernel, (both, y))
+    """
+    assert findings("TW322", text) == []
