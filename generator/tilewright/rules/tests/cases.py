@@ -50,9 +50,11 @@ def parametrized(module: Module, function: Function) -> Iterator[Parametrized]:
     for decorator in decorators:
         match decorator:
             case ast.Call(func=ast.Attribute(attr="parametrize"), args=[names, values, *_]):
-                found = _names(names)
+                found, rows = _names(names), _elements(module, values, function)
+                if len(found) == 1 and not isinstance(names, ast.Constant):
+                    rows = [each.elts[0] if isinstance(each, ast.Tuple) and each.elts else each for each in rows]
                 if found:
-                    yield Parametrized(found, tuple(_elements(module, values, function)))
+                    yield Parametrized(found, tuple(rows))
 
 
 def _names(node: ast.expr) -> tuple[str, ...]:
