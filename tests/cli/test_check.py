@@ -166,3 +166,12 @@ def test_fix_keeps_line_ends_and_encoding(tilewright, operator):
     operator.write_bytes("# coding: latin-1\r\ny = 'é'\r\n".encode("latin-1") + UNUSED.encode())
     tilewright("check", operator, "--fix")
     assert operator.read_bytes() == b"# coding: latin-1\r\ny = '\xe9'\r\nx = 1\n"
+
+
+def test_one_file_of_tilegym_is_judged_with_the_stub_that_is_elsewhere(
+    tilewright, pristine_tilegym_checkout, monkeypatch
+):
+    monkeypatch.chdir(pristine_tilegym_checkout)
+    result = tilewright("check", "src/tilegym/ops/cutile/gemma_attention_decode.py", "--select", "TW1")
+    assert "TW101 scaling of the stub gemma_attention_decode is swallowed by **kwargs" in result.stdout
+    assert result.exit_code == 1

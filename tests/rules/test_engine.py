@@ -23,7 +23,7 @@ def codes(report: Report) -> list[str]:
 
 def test_findings_come_by_file_and_line_and_once() -> None:
     exports = '__all__ = ["y", "x"]\n'
-    report = check_sources({Path("b/__init__.py"): exports, Path("a/__init__.py"): IMPORTS + exports})
+    report = check_sources({Path("b.py"): exports, Path("a/__init__.py"): IMPORTS, Path("a/a.py"): exports})
     places = [(str(finding.path), finding.line, finding.column) for finding in report.findings]
     assert places == sorted(set(places))
     assert codes(report) == ["TW117", "TW114", "TW114", "TW114", "TW114"]
@@ -32,7 +32,7 @@ def test_findings_come_by_file_and_line_and_once() -> None:
 def test_only_infos_do_not_fail() -> None:
     assert check(IMPORTS).count(Severity.INFO) == 1
     assert not check(IMPORTS).failed
-    assert check('__all__ = ["x"]\n').failed
+    assert check('__all__ = ["x"]\n', Path("my_op.py")).failed
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_what_does_not_parse_is_one_finding_and_the_rest_is_checked(text: str) -
 
 
 def test_columns_count_characters() -> None:
-    report = check('é = "ü"; __all__ = ["x"]\n')
+    report = check('é = "ü"; __all__ = ["x"]\n', Path("my_op.py"))
     assert [(finding.column, finding.end_column) for finding in report.findings] == [(21, 24)]
 
 
 def test_files_are_read_with_their_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "__init__.py"
+    path = tmp_path / "my_op.py"
     path.write_bytes("# coding: latin-1\nx = 'é'; __all__ = ['y']\n".encode("latin-1"))
     assert [(finding.code, finding.column) for finding in check_files([path]).findings] == [("TW114", 21)]
     path.write_bytes(b"\xef\xbb\xbf__all__ = ['y']\r\n")

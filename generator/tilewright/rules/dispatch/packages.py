@@ -30,7 +30,10 @@ class UnboundExport(Rule):
             exported = _exported(module)
             if not exported or _binds_anything(module):
                 continue
-            bound, name = module.bindings(module.tree), project.name(module)
+            name = project.name(module)
+            if module.path.name == "__init__.py" and not any(each.startswith(f"{name}.") for each in project.paths):
+                continue  # its modules, which may be meant, are not known
+            bound = {*module.bindings(module.tree), *(each for node in module.nodes(ast.Global) for each in node.names)}
             for node, exported_name in exported:
                 if exported_name not in bound and f"{name}.{exported_name}" not in project.paths:
                     yield self.finding(module, node, f"{exported_name!r} is in __all__ and bound nowhere in {name}")
@@ -40,7 +43,7 @@ class UnguardedImport(Rule):
     """A module that needs cuda.tile is imported where cuTile may be missing."""
 
     code = "TW116"
-    severity = Severity.ERROR
+    severity = Severity.WARNING
     why = "The whole package cannot be imported on a machine without cuda-tile, also for its other backends."
     advice = 'Import it inside of `if is_backend_available("cutile"):`.'
     VALID = (package(),)
@@ -56,7 +59,7 @@ class UnguardedImport(Rule):
     def check_project(self, project: Project) -> Iterator[Finding]:
         """Imports that no `if` or `try` guards, of modules that import `cuda.tile` likewise."""
         for module in project.checked:
-            if module.path.name != "__init__.py" or not _has_backends(project, module):
+            if module.path.name != "__init__.py" or not _asks_for_backends(project, module):
                 continue
             for statement, name in project.imports(module):
                 imported = project.module(name)
@@ -97,14 +100,19 @@ def _own_modules(block: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
 
 
 def _exported(module: Module) -> list[tuple[ast.Constant, str]]:
-    values = [node.value for node in module.nodes(ast.Assign) if _is_all(node.targets[0])]
-    values += [node.value for node in module.nodes(ast.AugAssign) if _is_all(node.target)]
-    lists = [value for value in values if isinstance(value, ast.List | ast.Tuple)]
+    statements: list[ast.Assign | ast.AugAssign] = [*module.nodes(ast.Assign), *module.nodes(ast.AugAssign)]
     found = []
-    for each in (each for value in lists for each in value.elts):
-        match each:
-            case ast.Constant(value=str(name)):
-                found.append((each, name))
+    for statement in statements:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        if (
+            _is_all(target)
+            and module.function_of(statement) is None
+            and isinstance(statement.value, ast.List | ast.Tuple)
+        ):
+            for each in statement.value.elts:
+                match each:
+                    case ast.Constant(value=str(name)):
+                        found.append((each, name))
     return found
 
 
@@ -113,18 +121,26 @@ def _is_all(target: ast.expr) -> bool:
 
 
 def _binds_anything(module: Module) -> bool:
-    """Whether names come in that cannot be seen: by a star, `__getattr__` or `globals()`."""
+    """Whether names come in that cannot be seen: by a star, `__getattr__`, `globals()`, or an enumeration."""
     stars = any(alias.name == "*" for node in module.nodes(ast.ImportFrom) for alias in node.names)
     calls = (node.func for node in module.nodes(ast.Call))
-    return stars or "__getattr__" in module.functions or any(_is_globals(call) for call in calls)
+    decorators = (module.names.resolve(each) for node in module.nodes(ast.ClassDef) for each in node.decorator_list)
+    return (
+        stars
+        or "__getattr__" in module.bindings(module.tree)
+        or any(_is_globals(call) for call in calls)
+        or "enum.global_enum" in decorators
+    )
 
 
 def _is_globals(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("globals", "vars", "setattr")
 
 
-def _has_backends(project: Project, module: Module) -> bool:
-    return f"{project.name(module).partition('.')[0]}.backend" in project.paths
+def _asks_for_backends(project: Project, module: Module) -> bool:
+    """Whether the package has a way to ask for backends, so that it means to work without cuTile."""
+    backend = project.module(f"{project.name(module).partition('.')[0]}.backend")
+    return backend is not None and "is_backend_available" in backend.text
 
 
 def _guarded(module: Module, statement: ast.stmt) -> bool:

@@ -88,11 +88,11 @@ class Duplicate(Rule):
         """The second of two that nothing decides between."""
         seen: dict[tuple[str, str | None, str], Declaration] = {}
         for each in project.declarations:
+            if each.module.is_test or each.module.is_benchmark:
+                continue  # they register references of their own, and are not loaded together
             first = seen.setdefault((each.key, each.backend, _package(project, each)), each)
             if first is each or first.conditional or each.conditional or not project.is_checked(each.module):
                 continue
-            if "." not in project.name(each.module) and first.module is not each.module:
-                continue  # files of no package, as tests: not loaded together
             what = f"backend {each.backend!r} of {each.key!r}" if each.backend else f"the stub {each.key!r}"
             where = f"{first.module.path.name}:{first.node.lineno}"
             yield self.finding(each.module, each.node, f"{what} is declared at {where} too")

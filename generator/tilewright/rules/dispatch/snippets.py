@@ -40,6 +40,8 @@ if is_backend_available("cutile"):
 __all__ = ["scale"]
 """
 
+BACKEND = "from ._registry import dispatch, get_current_backend, is_backend_available, register_impl\n"
+
 SIGNATURE = "x: torch.Tensor, factor: float = 1.0, **kwargs: Any"
 
 
@@ -49,7 +51,7 @@ def package(
     """The package with the signatures given, and files changed or added."""
     files = {
         "__init__.py": REGISTRATION,
-        "backend.py": "",
+        "backend.py": BACKEND,
         "interface.py": INTERFACE.format(stub=stub),
         "cutile.py": CUTILE.format(implementation=implementation),
     } | dict(changed or {})
