@@ -4,14 +4,18 @@ import ast
 import math
 from collections.abc import Mapping
 
-from tilewright.rules import memory
 from tilewright.rules import operations
+from tilewright.rules.elementwise import binary
+from tilewright.rules.elementwise import unary
 from tilewright.rules.flow import Flow
 from tilewright.rules.flow import FunctionNode
 from tilewright.rules.flow import Operation
-from tilewright.rules.symbols import unknown
+from tilewright.rules.items import element
+from tilewright.rules.items import joined
+from tilewright.rules.items import merged_all
+from tilewright.rules.items import numeric
+from tilewright.rules.items import sliced
 from tilewright.rules.tile_api import DTYPES
-from tilewright.rules.tile_api import FUNCTIONS
 from tilewright.rules.values import UNKNOWN
 from tilewright.rules.values import Array
 from tilewright.rules.values import DType
@@ -24,8 +28,6 @@ from tilewright.rules.values import Sequence
 from tilewright.rules.values import Tile
 from tilewright.rules.values import Value
 from tilewright.rules.values import View
-from tilewright.rules.values import any_item
-from tilewright.rules.values import integer_scalar
 from tilewright.rules.values import merged
 from tilewright.rules.values import repeated
 from tilewright.rules.values import scalar
@@ -53,9 +55,7 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Gt: "greater",
     ast.GtE: "greater_equal",
 }
-_BUILTINS = {"min": "minimum", "max": "maximum", "abs": "abs"}
 _NUMBERS = {"math.inf": math.inf, "math.pi": math.pi, "math.e": math.e, "math.nan": math.nan, "math.tau": math.tau}
-_GUARDS = ("EVEN", "ALIGN", "EXACT", "BOUND", "MASK", "PAD", "FULL", "RAGGED", "TAIL", "DIVISIBLE")
 Variables = dict[str, Value]
 
 
@@ -72,8 +72,8 @@ class Expressions:
         self.recording = True
         self._globals: Variables = {}
 
-    def inlined(self, function: Function, call: ast.Call) -> Value:
-        """What a function of the module returns for the arguments of a call."""
+    def called(self, node: ast.Call) -> Value:
+        """What a call gives."""
         raise NotImplementedError
 
     def value(self, node: ast.expr) -> Value:
@@ -116,7 +116,7 @@ class Expressions:
             case ast.Subscript():
                 return self._subscript(node)
             case ast.Call():
-                return self._call(node)
+                return self.called(node)
             case ast.Lambda():
                 return Function(node, self.variables)
             case ast.NamedExpr(target=ast.Name(id=name), value=given):
@@ -204,26 +204,26 @@ class Expressions:
         """The result of an operator between two expressions."""
         x, y = self.value(left), self.value(right)
         if isinstance(x, Sequence | Repeated) and isinstance(y, Sequence | Repeated) and name == "add":
-            return _joined(x, y)
-        values = {"x": _numeric(x), "y": _numeric(y)}
+            return joined(x, y)
+        values = {"x": numeric(x), "y": numeric(y)}
         return self.noted(name, node, values, {"x": left, "y": right}, operations.computed(name, values, node))
 
     def _unary(self, node: ast.UnaryOp) -> Value:
-        x = _numeric(self.value(node.operand))
+        x = numeric(self.value(node.operand))
         names: dict[type[ast.unaryop], str] = {ast.USub: "negative", ast.Invert: "bitwise_not"}
         name = names.get(type(node.op))
         if name is None:
             return Scalar(dtype="bool") if isinstance(node.op, ast.Not) and isinstance(x, Scalar) else x
-        return self.noted(name, node, {"x": x}, {"x": node.operand}, operations.unary(name, x))
+        return self.noted(name, node, {"x": x}, {"x": node.operand}, unary(name, x))
 
     def _compare(self, node: ast.Compare) -> Value:
         nodes = [node.left, *node.comparators]
-        values = [_numeric(self.value(each)) for each in nodes]
+        values = [numeric(self.value(each)) for each in nodes]
         name = _COMPARISONS.get(type(node.ops[0]))
         if len(values) != 2 or name is None:
             return UNKNOWN
         arguments = {"x": values[0], "y": values[1]}
-        result = operations.binary(name, *values)
+        result = binary(name, *values)
         return self.noted(name, node, arguments, {"x": nodes[0], "y": nodes[1]}, result)
 
     def _subscript(self, node: ast.Subscript) -> Value:
@@ -236,106 +236,10 @@ class Expressions:
             return self.noted("getitem", node, {"x": owner}, {"x": node.value}, value)
         if isinstance(node.slice, ast.Slice):
             ends = [self.value(each) if each else None for each in (node.slice.lower, node.slice.upper)]
-            return _sliced(owner, *ends) if node.slice.step is None else UNKNOWN
+            return sliced(owner, *ends) if node.slice.step is None else UNKNOWN
         index = self.value(node.slice)
         self.noted("getitem", node, {"x": owner, "index": index}, {"x": node.value}, UNKNOWN)
         return element(owner, index)
-
-    def _call(self, node: ast.Call) -> Value:
-        function = self.value(node.func)
-        if isinstance(function, Function):
-            return self.inlined(function, node)
-        if isinstance(function, Method):
-            return self._method(function, node)
-        name = function.name.removeprefix("cuda.tile.") if isinstance(function, Named) else None
-        if name in FUNCTIONS and isinstance(function, Named) and function.name.startswith("cuda.tile."):
-            return self._function(name, node)
-        if isinstance(node.func, ast.Name) and node.func.id == "zip" and function == UNKNOWN:
-            return self._zipped(node)
-        if isinstance(function, DType):
-            return operations.converted(self._arguments(node)[0], function) if node.args else UNKNOWN
-        if isinstance(node.func, ast.Name) and function == UNKNOWN:
-            return self._builtin(node.func.id, node)
-        self._arguments(node)
-        if isinstance(function, Named) and function.name.startswith("math."):
-            return Scalar(constant=True, dtype="float")  # of constants: there is no other use in a kernel
-        return UNKNOWN
-
-    def _zipped(self, node: ast.Call) -> Value:
-        values = self._arguments(node)
-        parts = [repeated(each) for each in values if isinstance(each, Sequence | Repeated)]
-        known = [each for each in parts if each is not None]
-        if len(known) != len(values):
-            return UNKNOWN
-        return Repeated(Sequence(tuple(each.item for each in known)), Sequence(tuple(each.last for each in known)))
-
-    def _arguments(self, node: ast.Call) -> list[Value]:
-        for keyword in node.keywords:
-            self.value(keyword.value)
-        return [self.value(each.value if isinstance(each, ast.Starred) else each) for each in node.args]
-
-    def _function(self, name: str, node: ast.Call, first: Mapping[str, tuple[Value, ast.expr]] | None = None) -> Value:
-        given = dict(first or {})
-        positional = [each for each in FUNCTIONS[name].positional if each not in given]
-        for parameter, argument in zip(positional, node.args, strict=False):
-            if isinstance(argument, ast.Starred):
-                break
-            given[parameter] = self.value(argument), argument
-        for keyword in node.keywords:
-            value = self.value(keyword.value)
-            if keyword.arg:
-                given[keyword.arg] = value, keyword.value
-        nodes = {key: argument for key, (_, argument) in given.items()}
-        values = {key: value if key in ("array", "dtype") else _numeric(value) for key, (value, _) in given.items()}
-        if name == "load" and isinstance(values.get("index"), Sequence):
-            values["shape"] = _as_long(values.get("shape", UNKNOWN), values["index"])
-        return self.noted(name, node, values, nodes, self._result(name, values, node))
-
-    def _result(self, name: str, values: Mapping[str, Value], node: ast.Call) -> Value:
-        if name == "load":
-            return memory.loaded(values, node, self.flow.launches, guarded=self._is_guarded())
-        if name == "gather":
-            return memory.gathered(values, node, self.flow.launches)
-        if name == "num_tiles":
-            return memory.tiles_along(values.get("array", UNKNOWN), values.get("axis"), values.get("shape"))
-        return operations.computed(name, values, node)
-
-    def _is_guarded(self) -> bool:
-        """Whether a branch around may be taken only where nothing hangs over."""
-        return any(is_guard(test) for test in self.conditions)
-
-    def _method(self, method: Method, node: ast.Call) -> Value:
-        owner, name = method.owner, method.name
-        receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
-        if isinstance(owner, Tile | Scalar):
-            if name == "item":
-                return Scalar(dtype=owner.dtype)
-            if name in FUNCTIONS and "x" in FUNCTIONS[name].positional:
-                return self._function(name, node, {"x": (owner, receiver)})
-        if isinstance(owner, Array) and name == "tiled_view":
-            shape = self._arguments(node)
-            return memory.view_of(owner, {"tile_shape": shape[0]} if shape else {})
-        if isinstance(owner, View) and name in ("load", "store"):
-            self._arguments(node)
-            return Tile(shape=owner.shape, dtype=owner.array.dtype, axes=(None,) * len(owner.shape or ()))
-        self._arguments(node)
-        if isinstance(owner, Array) and name == "slice":
-            return Array(f"{owner.name}.slice")
-        return Tile() if isinstance(owner, Tile) else UNKNOWN
-
-    def _builtin(self, name: str, node: ast.Call) -> Value:
-        values = [_numeric(each) for each in self._arguments(node)]
-        if name in _BUILTINS and len(values) == (1 if name == "abs" else 2):
-            given = dict(zip("xy", values, strict=False))
-            nodes = dict(zip("xy", node.args, strict=False))
-            return self.noted(_BUILTINS[name], node, given, nodes, operations.computed(_BUILTINS[name], given, node))
-        if name == "len" and values and isinstance(values[0], Sequence):
-            return scalar(len(values[0].items))
-        if name in ("float", "int", "bool") and len(values) == 1:
-            return _python_number(name, values[0])
-        if name in ("tuple", "list", "reversed") and len(values) == 1:
-            return values[0]
-        return UNKNOWN
 
     def noted(
         self, name: str, node: ast.expr, values: Mapping[str, Value], nodes: Mapping[str, ast.expr], result: Value
@@ -346,98 +250,6 @@ class Expressions:
                 Operation(name, node, values, nodes, result, self.function, self.loops, self.conditions)
             )
         return result
-
-
-def is_guard(test: ast.expr) -> bool:
-    """Whether a test may ask if tiles fit: of a remainder, of sizes, or of a flag that is named so."""
-    for node in ast.walk(test):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-            return True
-        if isinstance(node, ast.Name) and any(word in node.id.upper() for word in _GUARDS):
-            return True
-    return False
-
-
-def _numeric(value: Value) -> Value:
-    """A parameter without annotation, where a number is asked for."""
-    if isinstance(value, Array):
-        return integer_scalar(unknown("parameter", value.name))
-    if isinstance(value, Sequence):
-        return Sequence(tuple(_numeric(each) for each in value.items))
-    return value
-
-
-def _as_long(shape: Value, index: Value) -> Value:
-    """A shape that is one parameter, a tuple, as its elements: there are as many as the index has."""
-    if isinstance(shape, Scalar) and shape.parameter is not None and isinstance(index, Sequence):
-        return Sequence(tuple(element(shape, scalar(place)) for place in range(len(index.items))))
-    return shape
-
-
-def _python_number(name: str, value: Value) -> Value:
-    if not isinstance(value, Scalar):
-        return UNKNOWN
-    if isinstance(value.literal, str) and name == "float":
-        return (
-            scalar(float(value.literal)) if value.literal.strip("+-").lower() in ("inf", "nan", "infinity") else UNKNOWN
-        )
-    return Scalar(
-        number=value.number if name == "int" else None, literal=value.literal, constant=value.constant, dtype=name
-    )
-
-
-def element(owner: Value, index: Value) -> Value:
-    """One element of a tuple, or of the shape of an array."""
-    place = index.literal if isinstance(index, Scalar) else None
-    if isinstance(owner, Sequence):
-        known = isinstance(place, int) and -len(owner.items) <= place < len(owner.items)
-        if known and isinstance(place, int):
-            return owner.items[place]
-        return merged_all(owner.items)
-    if isinstance(owner, Repeated):
-        return owner.last if place == -1 else owner.item if place == 0 else any_item(owner)
-    if isinstance(owner, Method) and isinstance(owner.owner, Array) and owner.name in ("shape", "strides"):
-        kind = "dimension" if owner.name == "shape" else "stride"
-        key = place if isinstance(place, int) else repr(index)
-        return integer_scalar(unknown(kind, owner.owner.name, key))
-    if isinstance(owner, Scalar) and owner.parameter is not None:
-        key = place if isinstance(place, int) else repr(index)
-        return Scalar(number=unknown("parameter", owner.parameter, key), constant=owner.constant)
-    if isinstance(owner, Array):
-        return UNKNOWN
-    return UNKNOWN
-
-
-def merged_all(items: tuple[Value, ...]) -> Value:
-    """Any one of several values."""
-    value = items[0] if items else UNKNOWN
-    for each in items[1:]:
-        value = merged(value, each, ("element", repr(each)))
-    return value
-
-
-def _joined(x: Sequence | Repeated, y: Sequence | Repeated) -> Value:
-    if isinstance(x, Sequence) and isinstance(y, Sequence):
-        return Sequence(x.items + y.items)
-    first, second = repeated(x), repeated(y)
-    if first is None or second is None:
-        return first or second or UNKNOWN
-    return Repeated(merged_all((first.item, first.last, second.item)), second.last)
-
-
-def _sliced(owner: Value, lower: Value | None, upper: Value | None) -> Value:
-    if isinstance(owner, Repeated):
-        whole = upper is None
-        return owner if whole else Repeated(owner.item, owner.item)
-    if not isinstance(owner, Sequence):
-        return UNKNOWN
-    ends: list[int | None] = []
-    for each in (lower, upper):
-        literal = each.literal if isinstance(each, Scalar) else None
-        if each is not None and not isinstance(literal, int):
-            return UNKNOWN
-        ends.append(literal if isinstance(literal, int) else None)
-    return Sequence(owner.items[ends[0] : ends[1]])
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -81,8 +81,7 @@ def _outside(
 def gathered(values: Values, node: ast.Call, launches: Launches) -> Value:
     """`ct.gather`: bounds are checked and what lies outside is `padding_value` unless the call says otherwise."""
     array = values.get("array")
-    indices = values.get("indices", UNKNOWN)
-    entries = indices.items if isinstance(indices, Sequence) else (indices,)
+    entries = entries_of(values.get("indices", UNKNOWN))
     shape = broadcast(entries)
     dtype = array.dtype if isinstance(array, Array) else None
     if shape is not None and not shape and all(isinstance(each, Scalar) for each in entries):
@@ -95,6 +94,11 @@ def gathered(values: Values, node: ast.Call, launches: Launches) -> Value:
             _gathered_axis(entries, place, node, array.name, fill, launches) for place in range(-len(shape), 0)
         )
     return Tile(shape=shape, dtype=dtype, axes=axes, array=array if isinstance(array, Array) else None)
+
+
+def entries_of(indices: Value) -> tuple[Value, ...]:
+    """The index along each axis; one that is no tuple is the only one."""
+    return indices.items if isinstance(indices, Sequence) else (indices,)
 
 
 def _gathered_axis(

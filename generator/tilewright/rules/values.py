@@ -164,6 +164,12 @@ class Method(Value):
     name: str
 
 
+def has_many_elements(value: Value | None) -> bool:
+    """Whether it is a tile that is known to have more than one element."""
+    shape = value.shape if isinstance(value, Tile) else None
+    return shape is not None and any(size is None or size.number != 1 for size in shape)
+
+
 def scalar(value: bool | int | float | str) -> Scalar:
     """A number that is written in the source."""
     kinds: dict[type, str] = {bool: "bool", int: "int", float: "float"}

@@ -4,13 +4,13 @@ import ast
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from tilewright.rules.calls import Calls
 from tilewright.rules.expressions import BINARY_OPERATORS
-from tilewright.rules.expressions import Expressions
 from tilewright.rules.expressions import Variables
-from tilewright.rules.expressions import element
-from tilewright.rules.expressions import merged_all
 from tilewright.rules.flow import Carry
 from tilewright.rules.flow import Flow
+from tilewright.rules.items import element
+from tilewright.rules.items import merged_all
 from tilewright.rules.symbols import integer
 from tilewright.rules.symbols import rounded_up
 from tilewright.rules.symbols import unknown
@@ -31,7 +31,7 @@ _DEPTH = 8  # of helpers that call each other
 _TURNS = 2  # of a loop until what it carries is taken to be stable
 
 
-class Walk(Expressions):
+class Walk(Calls):
     """Runs one kernel; each loop a few times, each helper at each of its calls.
 
     `given` are values of constants, for a kernel that has another shape for each of them.

@@ -6,22 +6,23 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import ClassVar
 
-from tilewright.rules.expressions import is_guard
+from tilewright.rules.calls import is_guard
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
 from tilewright.rules.flow import Operation
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.memory import entries_of
 from tilewright.rules.memory import first_tile
 from tilewright.rules.overhang import evidence
 from tilewright.rules.padding import number_of
 from tilewright.rules.rule import Proof
 from tilewright.rules.shapes import shape_of
 from tilewright.rules.symbols import Polynomial
+from tilewright.rules.values import UNKNOWN
 from tilewright.rules.values import Array
 from tilewright.rules.values import Scalar
-from tilewright.rules.values import Sequence
 from tilewright.rules.values import Tile
 from tilewright.rules.values import Value
 
@@ -89,14 +90,10 @@ def copy(x, out):
         for other in flow.named("gather", "scatter"):
             checked = other.values.get("check_bounds")
             same = other.value("indices") == operation.values.get("indices")
-            row = any(isinstance(each, Tile) for each in _entries(other.value("indices")))
+            row = any(isinstance(each, Tile) for each in entries_of(other.value("indices")))
             if same and row and (checked is None or getattr(checked, "literal", None) is True):
                 return f"line {other.node.lineno} checks the same places"
         return None
-
-
-def _entries(indices: Value) -> tuple[Value, ...]:
-    return indices.items if isinstance(indices, Sequence) else (indices,)
 
 
 def _places(values: Mapping[str, Value]) -> Iterator[tuple[Polynomial, Polynomial]]:
@@ -107,9 +104,8 @@ def _places(values: Mapping[str, Value]) -> Iterator[tuple[Polynomial, Polynomia
         for place, size in zip(places or (), sizes or (), strict=False):
             if place is not None and size is not None:
                 yield place, size
-    indices = values.get("indices")
-    for entry in indices.items if isinstance(indices, Sequence) else (indices,):
-        found = None if entry is None else first_tile(entry)
+    for entry in entries_of(values.get("indices", UNKNOWN)):
+        found = first_tile(entry)
         if found is not None:
             yield found
 

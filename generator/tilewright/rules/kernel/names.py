@@ -1,4 +1,4 @@
-"""Names that `cuda.tile`, tiles and kernels do not have, with what to write instead."""
+"""Names that `cuda.tile` and tiles do not have, with what to write instead."""
 
 import ast
 import difflib
@@ -11,7 +11,6 @@ from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
 from tilewright.rules.kernel.replacements import FUNCTIONS_INSTEAD
 from tilewright.rules.kernel.replacements import METHODS_INSTEAD
-from tilewright.rules.kernel.replacements import PYTHON_INSTEAD
 from tilewright.rules.kernel.replacements import RENAMED
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
@@ -24,12 +23,9 @@ from tilewright.rules.tile_api import FUNCTIONS
 from tilewright.rules.tile_api import OTHER_NAMES
 from tilewright.rules.tile_api import TILE_METHODS
 from tilewright.rules.tile_api import TILE_PROPERTIES
-from tilewright.rules.values import Scalar
 from tilewright.rules.values import Tile
 
 _EVERY = frozenset(FUNCTIONS) | DTYPES | OTHER_NAMES
-_BUILTINS = ("round", "sum", "any", "all", "sorted")
-_CONSTANTS = ("inf", "pi", "e", "nan", "tau")
 
 
 class NoSuchFunction(Rule):
@@ -169,83 +165,3 @@ def transpose_kernel(X, Y, TILE: ct.Constant[int]):
             text = f"{prefix}{node.attr}({', '.join(given)})"
             return Fix(f"Use {prefix}{node.attr}", (module.replacement(call, text),))
         return None
-
-
-class PythonInKernel(KernelRule):
-    """A function of Python, math, torch or numpy in a kernel."""
-
-    code = "TW262"
-    severity = Severity.ERROR
-    why = (
-        'Kernels call functions of `cuda.tile` and helpers; of others the compiler says "not supported in device code".'
-    )
-    advice = "Use the function of `cuda.tile`, or compute constants with `ct.static_eval(...)` or on the host."
-    proof = Proof.COMPILER
-    VALID: ClassVar = (
-        HEAD
-        + '''@ct.kernel
-def sqrt_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = sqrt(X (N,))."""
-    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32)
-    ct.store(Y, (ct.bid(0),), ct.sqrt(tile).astype(Y.dtype))
-''',
-    )
-    INVALID: ClassVar = (
-        "import math\n\n"
-        + HEAD
-        + '''@ct.kernel
-def sqrt_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = sqrt(X (N,))."""
-    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32)
-    ct.store(Y, (ct.bid(0),), math.sqrt(tile).astype(Y.dtype))
-''',
-        HEAD
-        + '''@ct.kernel
-def relu_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = X (N,), at least 0."""
-    ct.store(Y, (ct.bid(0),), torch.relu(ct.load(X, (ct.bid(0),), (TILE,))))
-''',
-    )
-
-    def check_flow(self, flow: Flow) -> Iterator[Finding]:
-        """Calls of what runs on the host only, outside of `ct.static_eval`."""
-        for function in flow.functions:
-            body = function.body if isinstance(function.body, list) else [function.body]
-            for node in (each for statement in body for each in _device_nodes(flow, statement)):
-                if isinstance(node, ast.Call):
-                    yield from self._called(flow, node)
-
-    def _called(self, flow: Flow, node: ast.Call) -> Iterator[Finding]:
-        name = flow.module.names.resolve(node.func)
-        if name is None and isinstance(node.func, ast.Name) and node.func.id not in flow.module.functions:
-            name = node.func.id
-        if name is None or (name.partition(".")[0] not in ("math", "torch", "numpy") and name not in _BUILTINS):
-            return
-        last = name.rpartition(".")[2]
-        if last in DTYPES or (name.startswith("math.") and last in _CONSTANTS):
-            return
-        instead = PYTHON_INSTEAD.get(name) or (f"ct.{last}" if last in FUNCTIONS else None)
-        message = f"{name} cannot be called in a kernel" + (f": write {instead}" if instead else "")
-        fix = None
-        alias = tile_alias(flow.module)
-        if name.startswith("math.") and last in FUNCTIONS and alias and not _only_constants(flow, node):
-            fix = Fix(f"Use {alias}{last}", (flow.module.replacement(node.func, f"{alias}{last}"),))
-        yield self.finding(flow.module, node, message, fix=fix)
-
-
-def _only_constants(flow: Flow, node: ast.Call) -> bool:
-    values = [flow.values.get(each) for each in node.args]
-    return all(isinstance(each, Scalar) and each.constant for each in values)
-
-
-def _device_nodes(flow: Flow, node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that run on the device: all but annotations and what `ct.static_eval` computes."""
-    if isinstance(node, ast.Call) and str(flow.module.names.tile(node.func)).startswith("static_"):
-        return
-    if isinstance(node, ast.FunctionDef):
-        for statement in node.body:
-            yield from _device_nodes(flow, statement)
-        return
-    yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _device_nodes(flow, child)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from tilewright.rules.dtypes import HALF
 from tilewright.rules.dtypes import of_array
+from tilewright.rules.elementwise import TRANSCENDENTAL
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
@@ -16,7 +17,6 @@ from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.kernel_rule import is_only_compared
 from tilewright.rules.kernel_rule import tile_prefix
-from tilewright.rules.operations import TRANSCENDENTAL
 from tilewright.rules.rule import Proof
 from tilewright.rules.values import Scalar
 from tilewright.rules.values import Tile
@@ -208,38 +208,3 @@ def exp_kernel(X, Y, TILE: ct.Constant[int]):
             if dtype is not None:
                 message = f"ct.{operation.name} computes in {dtype}"
                 yield self.finding(flow.module, operation.node, message, fix=_widened(flow, operation))
-
-
-class MixedHalves(KernelRule):
-    """float16 meets bfloat16."""
-
-    code = "TW233"
-    severity = Severity.ERROR
-    why = "Neither holds all values of the other, so the compiler refuses to choose."
-    advice = "Convert both to float32."
-    proof = Proof.COMPILER
-    VALID: ClassVar = (
-        HEAD
-        + '''@ct.kernel
-def add_kernel(X, Y, Z, TILE: ct.Constant[int]):
-    """Z (N,) = X (N,) of float16 + Y (N,) of bfloat16."""
-    x, y = ct.load(X, (ct.bid(0),), (TILE,)), ct.load(Y, (ct.bid(0),), (TILE,))
-    ct.store(Z, (ct.bid(0),), (x.astype(ct.float32) + y.astype(ct.float32)).astype(Z.dtype))
-''',
-    )
-    INVALID: ClassVar = (
-        HEAD
-        + '''@ct.kernel
-def add_kernel(X, Y, Z, TILE: ct.Constant[int]):
-    """Z (N,) = X (N,) + Y (N,)."""
-    x, y = ct.load(X, (ct.bid(0),), (TILE,)), ct.load(Y, (ct.bid(0),), (TILE,))
-    ct.store(Z, (ct.bid(0),), x.astype(ct.float16) + y.astype(ct.bfloat16))
-''',
-    )
-
-    def check_flow(self, flow: Flow) -> Iterator[Finding]:
-        """Arithmetic between the two."""
-        for operation in flow.named("add", "sub", "mul", "truediv", "maximum", "minimum", "where"):
-            dtypes = {each.dtype for each in (operation.value("x"), operation.value("y")) if isinstance(each, Tile)}
-            if dtypes == HALF:
-                yield self.finding(flow.module, operation.node, "float16 and bfloat16 have no common dtype")

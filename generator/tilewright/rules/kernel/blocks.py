@@ -1,0 +1,143 @@
+"""What depends on the place of a block in the grid: where it writes, and how wide its index is."""
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from tilewright.rules.finding import Finding
+from tilewright.rules.finding import Severity
+from tilewright.rules.flow import Flow
+from tilewright.rules.flow import Operation
+from tilewright.rules.kernel_rule import HEAD
+from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.memory import entries_of
+from tilewright.rules.reaching import values_of
+from tilewright.rules.rule import Proof
+from tilewright.rules.values import Array
+from tilewright.rules.values import Scalar
+from tilewright.rules.values import Tile
+from tilewright.rules.values import Value
+
+_ATOMICS = tuple(f"atomic_{name}" for name in ("add", "and", "cas", "max", "min", "or", "xchg", "xor"))
+
+
+class BlocksWriteTheSame(KernelRule):
+    """Several blocks write the same elements."""
+
+    code = "TW203"
+    severity = Severity.ERROR
+    why = (
+        "The kernel asks for its place along an axis of the grid, but writes to the same elements for every place "
+        "there: whichever block comes last wins, and the work of the others is lost."
+    )
+    advice = "Make the index of what is written depend on every axis of the grid, or add with ct.atomic_add."
+    proof = Proof.NUMBERS
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def split_sum_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, blocks) = sums of parts of the rows of X (M, N)."""
+    m, part = ct.bid(0), ct.bid(1)
+    tile = ct.load(X, (m, part), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+    ct.store(Y, (m, part), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def split_sum_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, 1) = sums of the rows of X (M, N)."""
+    m, part = ct.bid(0), ct.bid(1)
+    tile = ct.load(X, (m, part), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+    ct.store(Y, (m, 0), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Stores whose value comes from an axis of the grid that their index does not depend on."""
+        if flow.named(*_ATOMICS) or any(each.name.startswith("atomic") for each in flow.operations):
+            return
+        reads = {axis for each in flow.named("load", "gather") for axis in _axes(each)}
+        stores = flow.named("store", "scatter")
+        unread = {axis for axis in reads if stores and not any(axis in _axes(each) for each in stores)}
+        for store in stores:
+            if store.conditions or not all(_is_known(each) for each in entries_of(_index(store))):
+                return
+        for axis in sorted(unread):
+            if any(_grid_is_one(flow, axis)):
+                continue
+            message = (
+                f"what is written does not depend on ct.bid({axis}): all blocks along that axis write the same elements"
+            )
+            yield self.finding(flow.module, stores[0].node, message)
+
+
+def _index(operation: Operation) -> Value:
+    return operation.value("index" if operation.name in ("load", "store") else "indices")
+
+
+def _is_known(entry: Value) -> bool:
+    number = entry.number if isinstance(entry, Scalar) else entry.element if isinstance(entry, Tile) else None
+    return number is not None and not number.has("merge", "other")
+
+
+def _axes(operation: Operation) -> set[int]:
+    found: set[int] = set()
+    for entry in entries_of(_index(operation)):
+        number = entry.number if isinstance(entry, Scalar) else entry.element if isinstance(entry, Tile) else None
+        for atom in number.atoms() if number is not None else ():
+            if atom.kind == "bid" and isinstance(atom.key[0], int):
+                found.add(atom.key[0])
+    return found
+
+
+def _grid_is_one(flow: Flow, axis: int) -> Iterator[bool]:
+    for launch in flow.launches.launches:
+        for grid in values_of(flow.module, launch.grid, launch.node) if launch.grid is not None else ():
+            if isinstance(grid, ast.Tuple):
+                size = grid.elts[axis] if axis < len(grid.elts) else None
+                yield size is None or (isinstance(size, ast.Constant) and size.value == 1)
+
+
+class WideIndex(KernelRule):
+    """A flat index is computed with 32 bits."""
+
+    code = "TW204"
+    severity = Severity.INFO
+    why = "`ct.bid(0) * TILE` has 32 bits: for more than 2^31 elements it overflows before it is widened."
+    advice = "Compute with `ct.int64(ct.bid(0))`, or let the host cut the work into pieces of less than 2^31 elements."
+    VALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X: ct.IndexedWithInt64, Y: ct.IndexedWithInt64, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,)."""
+    place = ct.int64(ct.bid(0)) * TILE + ct.arange(TILE, dtype=ct.int64)
+    ct.scatter(Y, place, ct.gather(X, place))
+''',
+    )
+    INVALID: ClassVar = (
+        HEAD
+        + '''@ct.kernel
+def copy_kernel(X: ct.IndexedWithInt64, Y: ct.IndexedWithInt64, TILE: ct.Constant[int]):
+    """Y (N,) = X (N,)."""
+    place = ct.bid(0) * TILE + ct.arange(TILE, dtype=ct.int32)
+    ct.scatter(Y, place, ct.gather(X, place))
+''',
+    )
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """Flat indices of 32 bits into arrays that say that they need 64."""
+        wide = {
+            each.name
+            for each in flow.kernel.parameters
+            if each.node.annotation is not None and "IndexedWithInt64" in ast.unparse(each.node.annotation)
+        }
+        for operation in flow.named("gather", "scatter"):
+            array, entries = operation.value("array"), entries_of(operation.value("indices"))
+            if not isinstance(array, Array) or array.name not in wide or len(entries) != 1:
+                continue
+            entry = entries[0]
+            if isinstance(entry, Tile) and entry.dtype == "int32" and entry.element and entry.element.has("bid"):
+                node = operation.nodes["indices"]
+                message = f"`{ast.unparse(node)}` is computed with 32 bits, but {array.name} is indexed with 64"
+                yield self.finding(flow.module, node, message)
