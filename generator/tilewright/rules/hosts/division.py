@@ -4,9 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from tilewright.rules.finding import Finding
+from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.examples import KERNEL
 from tilewright.rules.hosts.examples import LAUNCH
+from tilewright.rules.hosts.grids import axes
 from tilewright.rules.hosts.grids import division
 from tilewright.rules.hosts.values import alternatives
 from tilewright.rules.hosts.values import integers
@@ -39,6 +41,9 @@ class ZeroDivisor(Rule):
         KERNEL + "def double(x):\n    if x.numel() == 0:\n        return x\n    y = torch.empty_like(x)\n"
         "    rows = 4096 // x.shape[-1]\n    grid = (ct.cdiv(x.shape[0], rows),)\n"
         f"    {LAUNCH}\n    return y\n",
+        KERNEL + "def double(x):\n    y = torch.empty_like(x)\n"
+        "    n = torch.cuda.get_device_properties(x.device).multi_processor_count\n"
+        f"    grid = (n // x.shape[0],)\n    {LAUNCH}\n    return y\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -50,12 +55,19 @@ class ZeroDivisor(Rule):
                 if isinstance(divisor, ast.Name) and _is_looked_at(module, divisor):
                     continue
                 seen.add(value)
-                yield self.finding(
-                    module,
-                    value,
-                    f"{module.source(value)} is 0 where {module.source(value.right)} is larger, "  # type: ignore[attr-defined]
-                    f"and line {divisor.lineno} divides by it",
-                )
+                yield self._zero(module, value, f"line {divisor.lineno} divides by it")
+        for launch in module.launches:
+            for axis, extent in axes(module, launch):
+                if extent not in seen and _small_over_size(module, extent):
+                    seen.add(extent)
+                    yield self._zero(module, extent, f"it is axis {axis} of the grid")
+
+    def _zero(self, module: Module, quotient: ast.expr, use: str) -> Finding:
+        size = quotient.right if isinstance(quotient, ast.BinOp) else quotient
+        text = module.source(quotient)
+        said = f"{ast.unparse(quotient)} is 0 where {ast.unparse(size)} is larger, and {use}"
+        fix = Fix("Make it at least 1", (module.replacement(quotient, f"max(1, {text})"),))
+        return self.finding(module, quotient, said, fix=fix)
 
 
 def _divisors(module: Module) -> Iterator[ast.expr]:

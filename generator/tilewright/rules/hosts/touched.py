@@ -9,6 +9,7 @@ from tilewright.rules.kernels import Kernel
 from tilewright.rules.launches import Launch
 
 _LOADS = ("load", "gather", "load_advanced_indexing")
+_ADDS = ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor")
 _STORES = ("store", "scatter", "store_advanced_indexing")
 
 
@@ -20,6 +21,11 @@ def loaded(kernel: Kernel, *, always: bool = False) -> frozenset[str]:
 def stored(kernel: Kernel, *, always: bool = False) -> frozenset[str]:
     """Names of the parameters that a kernel stores to; with `always` whatever its constants are."""
     return _touched(kernel, _STORES, always=always)
+
+
+def added(kernel: Kernel) -> frozenset[str]:
+    """Names of the parameters that a kernel changes by atomic operations, whatever its constants are."""
+    return _touched(kernel, _ADDS, always=True)
 
 
 @functools.lru_cache(maxsize=256)
