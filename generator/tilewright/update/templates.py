@@ -52,13 +52,13 @@ class Templates:
     def _folder(self, version: str, origin: str, host: Path) -> Path:
         if is_same(version, self.own_version):
             return self._source.template
-        archive = RELEASES / f"{tag(version)}.tar.xz"
-        if archive.is_file():
-            return self._unpack(archive.read_bytes())
-        for repository in (self._source.root, host / origin if origin else host):
+        for repository in (host / origin, self._source.root) if origin else (self._source.root,):
             content = _from_history(repository, tag(version))
             if content is not None:
                 return self._unpack(content)
+        archive = RELEASES / f"{tag(version)}.tar.xz"
+        if archive.is_file():
+            return self._unpack(archive.read_bytes())
         if "://" in origin or origin.startswith("git@"):
             content = self._from_remote(origin, tag(version))
             if content is not None:
@@ -94,5 +94,6 @@ def _from_history(repository: Path, name: str) -> bytes | None:
     """The template as of a tag or commit of a local repository; None if it has no such commit, or is none."""
     if not git.is_installed() or not repository.is_dir():
         return None
-    done = git.run(repository, "archive", "--format=tar", name, "template", check=False)
+    paths = ("template/copier.yml", "template")  # the first tells it from a folder of another project
+    done = git.run(repository, "archive", "--format=tar", name, *paths, check=False)
     return None if done.returncode else done.stdout
