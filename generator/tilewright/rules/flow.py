@@ -65,6 +65,20 @@ class Flow:
         return [each for each in self.operations if each.name in names]
 
 
+@functools.lru_cache(maxsize=512)
+def device_nodes(module: Module, function: FunctionNode) -> tuple[ast.AST, ...]:
+    """Nodes of a function that run on the device: without functions inside, and what `ct.static_eval` computes."""
+    found: list[ast.AST] = []
+    waiting: list[ast.AST] = list(reversed(function.body if isinstance(function.body, list) else [function.body]))
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        static = isinstance(node, ast.Call) and str(module.names.tile(node.func)).startswith("static_")
+        if not static and not isinstance(node, ast.FunctionDef | ast.Lambda):
+            waiting += reversed(list(ast.iter_child_nodes(node)))
+    return tuple(found)
+
+
 def _compared(flow: Flow) -> Iterator[tuple[Polynomial, Polynomial]]:
     """Sizes of rows of places that are compared with a length, as `ct.arange(TILE) < X.shape[1]`."""
     for operation in flow.named("less", "less_equal", "greater", "greater_equal"):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tilewright.rules.finding import Finding
 from tilewright.rules.flow import Flow
+from tilewright.rules.flow import FunctionNode
 from tilewright.rules.flow import Operation
 from tilewright.rules.flow import flows
 from tilewright.rules.rule import Rule
@@ -29,6 +30,28 @@ class KernelRule(Rule):
     @abstractmethod
     def check_flow(self, flow: Flow) -> Iterator[Finding]:
         """What this rule finds in one kernel and the helpers that it calls."""
+
+
+class FunctionRule(KernelRule):
+    """A rule that looks at the source of each function that runs on the device, once."""
+
+    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+        """What this rule finds in the kernel and its helpers."""
+        for function in flow.functions:
+            yield from self.check_function(flow, function)
+
+    def check(self, module: Module) -> Iterator[Finding]:
+        """What this rule finds in the functions of one file that run on the device."""
+        seen: set[FunctionNode] = set()
+        for flow in flows(module):
+            for function in flow.functions:
+                if function not in seen:
+                    seen.add(function)
+                    yield from self.check_function(flow, function)
+
+    @abstractmethod
+    def check_function(self, flow: Flow, function: FunctionNode) -> Iterator[Finding]:
+        """What this rule finds in one function."""
 
 
 def tile_alias(module: Module) -> str | None:

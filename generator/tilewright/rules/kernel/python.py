@@ -8,9 +8,11 @@ from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
+from tilewright.rules.flow import FunctionNode
+from tilewright.rules.flow import device_nodes
 from tilewright.rules.kernel.replacements import PYTHON_INSTEAD
 from tilewright.rules.kernel_rule import HEAD
-from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.kernel_rule import FunctionRule
 from tilewright.rules.kernel_rule import tile_alias
 from tilewright.rules.rule import Proof
 from tilewright.rules.tile_api import DTYPES
@@ -23,7 +25,7 @@ _BUILTINS = ("round", "sum", "any", "all", "sorted")
 _CONSTANTS = ("inf", "pi", "e", "nan", "tau")
 
 
-class PythonInKernel(KernelRule):
+class PythonInKernel(FunctionRule):
     """A function of Python, math, torch or numpy in a kernel."""
 
     code = "TW262"
@@ -59,13 +61,11 @@ def relu_kernel(X, Y, TILE: ct.Constant[int]):
 ''',
     )
 
-    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+    def check_function(self, flow: Flow, function: FunctionNode) -> Iterator[Finding]:
         """Calls of what runs on the host only, outside of `ct.static_eval`."""
-        for function in flow.functions:
-            body = function.body if isinstance(function.body, list) else [function.body]
-            for node in (each for statement in body for each in _device_nodes(flow, statement)):
-                if isinstance(node, ast.Call):
-                    yield from self._called(flow, node)
+        for node in device_nodes(flow.module, function):
+            if isinstance(node, ast.Call):
+                yield from self._called(flow, node)
 
     def _called(self, flow: Flow, node: ast.Call) -> Iterator[Finding]:
         name = flow.module.names.resolve(node.func)
@@ -88,16 +88,3 @@ def relu_kernel(X, Y, TILE: ct.Constant[int]):
 def _only_constants(flow: Flow, node: ast.Call) -> bool:
     values = [flow.values.get(each) for each in node.args]
     return all(isinstance(each, Scalar) and each.constant for each in values)
-
-
-def _device_nodes(flow: Flow, node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that run on the device: all but annotations and what `ct.static_eval` computes."""
-    if isinstance(node, ast.Call) and str(flow.module.names.tile(node.func)).startswith("static_"):
-        return
-    if isinstance(node, ast.FunctionDef):
-        for statement in node.body:
-            yield from _device_nodes(flow, statement)
-        return
-    yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _device_nodes(flow, child)

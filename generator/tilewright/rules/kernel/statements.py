@@ -8,7 +8,9 @@ from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
 from tilewright.rules.flow import FunctionNode
+from tilewright.rules.flow import device_nodes
 from tilewright.rules.kernel_rule import HEAD
+from tilewright.rules.kernel_rule import FunctionRule
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.rule import Proof
 
@@ -33,21 +35,7 @@ _REFUSED: dict[type[ast.AST], str] = {
 }
 
 
-def _nodes(flow: Flow, function: FunctionNode) -> Iterator[ast.AST]:
-    """Nodes of a function that run on the device, without those of the functions inside."""
-    body = function.body if isinstance(function.body, list) else [function.body]
-    waiting: list[ast.AST] = list(reversed(body))
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, ast.FunctionDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.Call) and str(flow.module.names.tile(node.func)).startswith("static_"):
-            continue
-        waiting += reversed(list(ast.iter_child_nodes(node)))
-
-
-class RefusedStatement(KernelRule):
+class RefusedStatement(FunctionRule):
     """A statement that the compiler does not know."""
 
     code = "TW280"
@@ -84,13 +72,12 @@ def copy_kernel(X, Y, TILE: ct.Constant[int]):
 ''',
     )
 
-    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+    def check_function(self, flow: Flow, function: FunctionNode) -> Iterator[Finding]:
         """Statements and expressions of these kinds."""
-        for function in flow.functions:
-            for node in _nodes(flow, function):
-                word = _REFUSED.get(type(node))
-                if word is not None and not isinstance(flow.module.parent(node), ast.Raise):
-                    yield self.finding(flow.module, node, f"kernels cannot have {word}")
+        for node in device_nodes(flow.module, function):
+            word = _REFUSED.get(type(node))
+            if word is not None and not isinstance(flow.module.parent(node), ast.Raise):
+                yield self.finding(flow.module, node, f"kernels cannot have {word}")
 
 
 class ReturnedValue(KernelRule):
@@ -122,13 +109,13 @@ def double_kernel(X, TILE: ct.Constant[int]):
 
     def check_flow(self, flow: Flow) -> Iterator[Finding]:
         """Returns of the kernel itself."""
-        for node in _nodes(flow, flow.kernel.node):
+        for node in device_nodes(flow.module, flow.kernel.node):
             given = node.value if isinstance(node, ast.Return) else None
             if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
                 yield self.finding(flow.module, node, f"{flow.kernel.name} is a kernel, which cannot return a value")
 
 
-class BackwardRange(KernelRule):
+class BackwardRange(FunctionRule):
     """A range with a negative step."""
 
     code = "TW282"
@@ -155,13 +142,12 @@ def reversed_kernel(X, Y, N: int, TILE: ct.Constant[int]):
 ''',
     )
 
-    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+    def check_function(self, flow: Flow, function: FunctionNode) -> Iterator[Finding]:
         """Ranges whose step is written so."""
-        for function in flow.functions:
-            for node in _nodes(flow, function):
-                match node:
-                    case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[_, _, ast.UnaryOp(op=ast.USub())])):
-                        yield self.finding(flow.module, node.iter, "a loop of a kernel cannot count down")
+        for node in device_nodes(flow.module, function):
+            match node:
+                case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[_, _, ast.UnaryOp(op=ast.USub())])):
+                    yield self.finding(flow.module, node.iter, "a loop of a kernel cannot count down")
 
 
 class DefaultOfParameter(KernelRule):

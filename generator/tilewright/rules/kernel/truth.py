@@ -9,6 +9,7 @@ from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
+from tilewright.rules.flow import device_nodes
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.rule import Proof
@@ -61,7 +62,8 @@ def relu_kernel(X, Y, TILE: ct.Constant[int]):
 
     def check_flow(self, flow: Flow) -> Iterator[Finding]:
         """Boolean operators, chains and tests with tiles in them."""
-        for node in _device_nodes(flow):
+        nodes = (node for function in flow.functions for node in device_nodes(flow.module, function))
+        for node in nodes:
             if isinstance(node, ast.BoolOp) and any(has_many_elements(flow.values.get(each)) for each in node.values):
                 word = "and" if isinstance(node.op, ast.And) else "or"
                 message = f"`{word}` asks for the truth of a tile"
@@ -104,11 +106,6 @@ def _wrapped(flow: Flow, node: ast.expr, text: str) -> Edit:
     """With parentheses where the expression is part of another one."""
     inner = isinstance(flow.module.parent(node), ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp)
     return flow.module.replacement(node, f"({text})" if inner else text)
-
-
-def _device_nodes(flow: Flow) -> Iterator[ast.AST]:
-    for function in flow.functions:
-        yield from ast.walk(function)
 
 
 class BooleanArithmetic(KernelRule):

@@ -7,12 +7,13 @@ from typing import ClassVar
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
+from tilewright.rules.flow import FunctionNode
 from tilewright.rules.kernel_rule import HEAD
-from tilewright.rules.kernel_rule import KernelRule
+from tilewright.rules.kernel_rule import FunctionRule
 from tilewright.rules.rule import Proof
 
 
-class FirstAssignedInLoop(KernelRule):
+class FirstAssignedInLoop(FunctionRule):
     """A variable that is first assigned in a loop is used after it."""
 
     code = "TW283"
@@ -42,11 +43,10 @@ def last_kernel(X, Y, N: int, TILE: ct.Constant[int]):
 ''',
     )
 
-    def check_flow(self, flow: Flow) -> Iterator[Finding]:
+    def check_function(self, flow: Flow, function: FunctionNode) -> Iterator[Finding]:
         """Names that are read after a loop over `range`, and bound in it but nowhere before."""
-        for function in flow.functions:
-            if isinstance(function, ast.FunctionDef):
-                yield from self._in_block(flow, function.body, {each.arg for each in function.args.args})
+        if isinstance(function, ast.FunctionDef):
+            yield from self._in_block(flow, function.body, {each.arg for each in function.args.args})
 
     def _in_block(self, flow: Flow, body: list[ast.stmt], known: set[str]) -> Iterator[Finding]:
         known = set(known)
@@ -81,7 +81,7 @@ def _stored(statement: ast.stmt) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-class DeadLocal(KernelRule):
+class DeadLocal(FunctionRule):
     """A local variable that is not used."""
 
     code = "TW284"
@@ -108,14 +108,11 @@ def copy_kernel(X, Y, N: int, TILE: ct.Constant[int]):
 ''',
     )
 
-    def check_flow(self, flow: Flow) -> Iterator[Finding]:
-        """Names that are assigned alone, and read nowhere in the function."""
-        for function in flow.functions:
-            if not isinstance(function, ast.FunctionDef):
-                continue
-            names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
-            read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-            for node in ast.walk(function):
-                match node:
-                    case ast.Assign(targets=[ast.Name(id=name) as target]) if name not in read and name[0] != "_":
-                        yield self.finding(flow.module, target, f"{name} is not used")
+    def check_function(self, flow: Flow, function: FunctionNode) -> Iterator[Finding]:
+        """Names that are assigned alone, and read nowhere in the function, nor in one inside."""
+        nodes = list(ast.walk(function))
+        read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name) as target]) if name not in read and name[0] != "_":
+                    yield self.finding(flow.module, target, f"{name} is not used")
