@@ -44,8 +44,9 @@ def load(tmp_path: Path, text: str) -> ModuleType:
 
 def tensors() -> list[Any]:
     """Flat, a matrix, transposed, a multiple of every tile, and of half precision; never the same values twice."""
-    flat, matrix, large = torch.rand(1500), torch.rand(30, 50), torch.rand(2048)
-    return [each.cuda() + 1 for each in (flat, matrix, matrix.mT, large, flat.half())]
+    shapes = [(1500,), (30, 50), (30, 50), (2048,), (1500,)]
+    flat, matrix, other, large, half = (torch.rand(shape).cuda() + 1 for shape in shapes)
+    return [flat, matrix, other.mT, large, half.half()]
 
 
 def is_doubled(double: Callable[..., Any], x: Any) -> bool:
