@@ -87,7 +87,8 @@ def _numbers(name: str, x: Scalar, y: Scalar, dtype: str | None) -> Scalar:
         literal = axis.number if isinstance(axis, Plain) else None
         if name in COMPARISONS and literal is not None:
             literal = bool(literal)
-    return Scalar(number=number, literal=literal, constant=constant, dtype=dtype)
+    one = name == "truediv" and x.literal == 1
+    return Scalar(number=number, literal=literal, constant=constant, dtype=dtype, reciprocal=y.number if one else None)
 
 
 def _integers(name: str, a: Polynomial, b: Polynomial) -> Polynomial | None:

@@ -89,7 +89,8 @@ def gathered(values: Values, node: ast.Call, launches: Launches) -> Value:
     axes: tuple[Axis, ...] = (None,) * len(shape or ())
     checked = values.get("check_bounds")
     fill = 0.0 if "padding_value" not in values else number_of(values["padding_value"])
-    if shape is not None and checked is None and fill is not None and isinstance(array, Array):
+    plain = checked is None and "mask" not in values
+    if shape is not None and plain and fill is not None and isinstance(array, Array):
         axes = tuple(
             _gathered_axis(entries, place, node, array.name, fill, launches) for place in range(-len(shape), 0)
         )
@@ -111,8 +112,10 @@ def _gathered_axis(
         if size is None or size.number == 1 or sum(_varying(entry.shape)) != 1:
             continue
         start = first_tile(entry)
-        # Of a flat index nothing is known: beyond the end of a row lies the next one.
-        return None if start is None else _outside(*start, node, array, (Outside.NUMBER, fill), launches)
+        if start is not None:
+            return _outside(*start, node, array, (Outside.NUMBER, fill), launches)
+        row = first_of_row(entry) if len(entries) == 1 else None
+        return None if row is None else _outside(integer(0), row, node, array, (Outside.NEIGHBOUR, 0.0), launches)
     return None
 
 
@@ -127,6 +130,18 @@ def first_tile(entry: Value) -> tuple[Polynomial, Polynomial] | None:
     rest = entry.element - unknown("lane", *lanes[0].key)
     start = integer(0) if rest.number == 0 else rest.divided(size)
     return None if start is None else (start, size)
+
+
+def first_of_row(entry: Value) -> Polynomial | None:
+    """The size of a row of places that starts at a multiple of something else, as `row * N + ct.arange(TILE)`."""
+    if not isinstance(entry, Tile) or entry.element is None:
+        return None
+    lanes = [atom for atom in entry.element.atoms() if atom.kind == "lane"]
+    if len(lanes) != 1 or not lanes[0].parts:
+        return None
+    rest = entry.element - unknown("lane", *lanes[0].key)
+    rows = [atoms for atoms, _ in rest.terms if len(atoms) > 1 and any(atom.kind == "bid" for atom in atoms)]
+    return lanes[0].parts[0] if rows and len(rest.terms) == len(rows) else None
 
 
 def _varying(shape: Shape) -> list[bool]:

@@ -64,7 +64,7 @@ def reduction(name: str, values: Values) -> Value:
 
 def _kept(name: str, axis: Axis) -> Axis:
     """Along the other axes: zeros add up to zero, everything else of a number depends on the length."""
-    if not isinstance(axis, Padding) or axis.kind is Outside.ANYTHING:
+    if not isinstance(axis, Padding) or axis.kind in (Outside.ANYTHING, Outside.NEIGHBOUR):
         return axis
     if name in ("max", "min") or (name in ("sum", "prod") and axis.kind is Outside.NUMBER and axis.number == 0):
         return axis

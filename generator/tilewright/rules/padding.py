@@ -78,7 +78,7 @@ def combined(operation: str, operands: Sequence[Axis]) -> Axis:
     numbers: list[float | None] = [each.number for each in operands if isinstance(each, Plain | Padding)]
     if not padded:
         return Plain(_computed(operation, numbers))
-    undetermined = next((each for each in padded if each.kind is Outside.ANYTHING), None)
+    undetermined = next((each for each in padded if each.kind in (Outside.ANYTHING, Outside.NEIGHBOUR)), None)
     if undetermined is not None:
         return undetermined
     if any(each.kind is Outside.COMPUTED for each in padded):

@@ -31,6 +31,7 @@ class Scalar(Value):
     constant: bool = False  # known when the kernel is compiled
     dtype: str | None = None  # as of a tile; "int" and "float" of Python numbers take the dtype of the other operand
     parameter: str | None = None
+    reciprocal: Polynomial | None = None  # it is 1 divided by this
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Outside(Enum):
     """What lies in the part of a tile that is beyond the end of the array."""
 
     ANYTHING = "undetermined"
+    NEIGHBOUR = "elements of the next row"  # of a flat index that runs past the end of its row
     NUMBER = "number"
     COMPUTED = "computed"  # finite, from padding and from elements of the array
 

@@ -126,10 +126,13 @@ def mean(x, out):
 
     def check_flow(self, flow: Flow) -> Iterator[Finding]:
         """Where a sum over padding is divided by the size of the tile."""
-        for operation in flow.named("truediv"):
+        for operation in flow.named("truediv", "mul"):
             x, y = operation.value("x"), operation.value("y")
-            for padding in x.summed if isinstance(x, Tile) else ():
-                if isinstance(y, Scalar) and y.number and y.number.divided(padding.size) is not None:
+            if not isinstance(x, Tile) or not isinstance(y, Scalar):
+                continue
+            divisor = y.number if operation.name == "truediv" else y.reciprocal
+            for padding in x.summed if divisor is not None else ():
+                if divisor is not None and divisor.divided(padding.size) is not None:
                     message = (
                         f"the mean over {padding.array} divides by the size of its tiles, which is more than the row "
                         f"has elements: {padding.why}"
