@@ -19,7 +19,7 @@ import torch
 from tilewright.cutile.signature import signature
 from tilewright.interpret.frontend import typed_kernel
 from tilewright.interpret.launch import Launcher
-from tilewright.interpret.translate import translate
+from tilewright.interpret.translate.kernel import translate
 
 LOG2_E = 1.4426950408889634
 

@@ -11,11 +11,11 @@ from tilewright.interpret.faults import StepLimitExceeded
 from tilewright.interpret.grid import FailedBlock
 from tilewright.interpret.grid import Work
 from tilewright.interpret.grid import run_grid
-from tilewright.interpret.memory import Memory
+from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.run import Diverge
 from tilewright.interpret.run import uniform
 from tilewright.interpret.settings import Settings
-from tilewright.interpret.translate import TranslatedKernel
+from tilewright.interpret.translate.kernel import TranslatedKernel
 
 
 def work(function, grid, *, at_once=8, in_order=False, memory=None, step_limit=100, block_bytes=1000):

@@ -2,11 +2,11 @@
 
 import torch
 
-from tilewright.interpret.access import Site
-from tilewright.interpret.dtypes import of_tensor
-from tilewright.interpret.memory import Memory
+from tilewright.interpret.memory.access import Site
+from tilewright.interpret.memory.allocations import Memory
+from tilewright.interpret.memory.arrays import ArrayValue
+from tilewright.interpret.numbers.dtypes import of_tensor
 from tilewright.interpret.run import Run
-from tilewright.interpret.views import ArrayValue
 
 
 def run_over(*tensors, blocks=1):

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from tilewright.interpret.faults import LaunchError
-from tilewright.interpret.memory import Memory
-from tilewright.interpret.views import ArrayList
+from tilewright.interpret.memory.allocations import Memory
+from tilewright.interpret.memory.arrays import ArrayList
 
 _INT32_LOWEST = -(2**31)
 _INT32_HIGHEST = 2**31 - 1

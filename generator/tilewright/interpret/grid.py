@@ -13,12 +13,12 @@ from typing import Any
 import torch
 
 from tilewright.interpret.faults import StepLimitExceeded
-from tilewright.interpret.memory import Memory
+from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.run import Diverge
 from tilewright.interpret.run import Run
 from tilewright.interpret.run import print_text
 from tilewright.interpret.settings import Settings
-from tilewright.interpret.translate import TranslatedKernel
+from tilewright.interpret.translate.kernel import TranslatedKernel
 
 _MOST_BLOCKS = 2**16  # at once, of kernels that compute with scalars only
 

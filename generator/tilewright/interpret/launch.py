@@ -33,8 +33,8 @@ from tilewright.interpret.grid import run_grid
 from tilewright.interpret.run import LOCATIONS
 from tilewright.interpret.run import print_text
 from tilewright.interpret.settings import Settings
-from tilewright.interpret.translate import TranslatedKernel
-from tilewright.interpret.translate import translate
+from tilewright.interpret.translate.kernel import TranslatedKernel
+from tilewright.interpret.translate.kernel import translate
 
 _MOST_BLOCKS = (2**24 - 1, 2**16 - 1, 2**16 - 1)  # along each axis: what cuTile's own launch allows
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st  # noqa: E402
 from tilewright.interpret.check.extents import contains  # noqa: E402
 from tilewright.interpret.check.extents import elements_of  # noqa: E402
 from tilewright.interpret.check.extents import index_of  # noqa: E402
-from tilewright.interpret.memory import Extent  # noqa: E402
+from tilewright.interpret.memory.allocations import Extent  # noqa: E402
 
 
 @st.composite

@@ -10,9 +10,9 @@ from tests.support.checking import findings  # noqa: E402
 from tests.support.checking import launch  # noqa: E402
 from tilewright.interpret.check import Kind  # noqa: E402
 from tilewright.interpret.check.overflow import first_overflow  # noqa: E402
-from tilewright.interpret.dtypes import INT8  # noqa: E402
-from tilewright.interpret.dtypes import INT32  # noqa: E402
-from tilewright.interpret.dtypes import INT64  # noqa: E402
+from tilewright.interpret.numbers.dtypes import INT8  # noqa: E402
+from tilewright.interpret.numbers.dtypes import INT32  # noqa: E402
+from tilewright.interpret.numbers.dtypes import INT64  # noqa: E402
 
 Const = ct.Constant[int]
 EXACT = {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y}

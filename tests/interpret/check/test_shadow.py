@@ -5,7 +5,7 @@ torch = pytest.importorskip("torch")
 from tilewright.interpret.check.shadow import NOBODY  # noqa: E402
 from tilewright.interpret.check.shadow import Clocks  # noqa: E402
 from tilewright.interpret.check.shadow import Shadow  # noqa: E402
-from tilewright.interpret.memory import Allocation  # noqa: E402
+from tilewright.interpret.memory.allocations import Allocation  # noqa: E402
 
 
 def unordered(clocks, *accesses):

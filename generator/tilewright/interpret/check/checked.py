@@ -32,9 +32,9 @@ from tilewright.interpret.frontend import TypedKernel
 from tilewright.interpret.grid import FailedBlock
 from tilewright.interpret.grid import Work
 from tilewright.interpret.grid import run_grid
-from tilewright.interpret.memory import Extent
-from tilewright.interpret.memory import Memory
-from tilewright.interpret.memory import Undetermined
+from tilewright.interpret.memory.allocations import Extent
+from tilewright.interpret.memory.allocations import Memory
+from tilewright.interpret.memory.allocations import Undetermined
 
 _SEED = 0
 _MORE_STEPS = 4  # times those of the first run, after which blocks in another order are taken to wait for each other

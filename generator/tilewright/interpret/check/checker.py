@@ -10,9 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewright.interpret.access import Mask
-from tilewright.interpret.access import Site
-from tilewright.interpret.boxes import Elements
 from tilewright.interpret.check.extents import BITS
 from tilewright.interpret.check.extents import contains
 from tilewright.interpret.check.extents import index_of
@@ -24,9 +21,12 @@ from tilewright.interpret.check.shadow import Clocks
 from tilewright.interpret.check.shadow import Shadow
 from tilewright.interpret.check.unwritten import unwritten_bytes
 from tilewright.interpret.faults import Location
-from tilewright.interpret.memory import Allocation
-from tilewright.interpret.memory import Extent
-from tilewright.interpret.memory import Memory
+from tilewright.interpret.memory.access import Mask
+from tilewright.interpret.memory.access import Site
+from tilewright.interpret.memory.allocations import Allocation
+from tilewright.interpret.memory.allocations import Extent
+from tilewright.interpret.memory.allocations import Memory
+from tilewright.interpret.memory.boxes import Elements
 from tilewright.interpret.run import current_location
 
 _ACQUIRE = ("ACQUIRE", "ACQ_REL")

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from tilewright.interpret.check.dataflow import Dataflow
-from tilewright.interpret.dtypes import INT64
-from tilewright.interpret.dtypes import Element
-from tilewright.interpret.dtypes import as_tensor
-from tilewright.interpret.dtypes import element
-from tilewright.interpret.lowering import Step
+from tilewright.interpret.numbers.dtypes import INT64
+from tilewright.interpret.numbers.dtypes import Element
+from tilewright.interpret.numbers.dtypes import as_tensor
+from tilewright.interpret.numbers.dtypes import element
 from tilewright.interpret.run import Run
+from tilewright.interpret.translate.lowering import Step
 
 _FUNCTIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "add": ("+", operator.add),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tilewright.interpret.memory import Allocation
+from tilewright.interpret.memory.allocations import Allocation
 
 NOBODY = -1
 

@@ -1,0 +1,1 @@
+"""Numbers of each dtype: how they are held, rounded and computed with."""
