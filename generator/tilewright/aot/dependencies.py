@@ -21,4 +21,5 @@ def source_files(operator: Operator) -> frozenset[Path]:
     finder = ModuleFinder(path=[str(path) for path in operator.import_paths])
     for file in (operator.stub, operator.kernel, operator.test):
         finder.import_hook(operator.module(file))
-    return frozenset(Path(module.__file__) for module in finder.modules.values() if module.__file__)
+    files = [getattr(module, "__file__", None) for module in finder.modules.values()]  # not in the type of a module
+    return frozenset(Path(file) for file in files if file)
