@@ -218,3 +218,13 @@ def test_recursion_ends() -> None:
 )
 def test_nothing_that_parses_stops_it(body: str) -> None:
     assert flow_of(body).kernel.name == "kernel"
+
+
+def test_tiles_of_a_view_have_its_shape_and_padding() -> None:
+    body = """
+    view = X.tiled_view((1, TILE), padding_mode=ct.PaddingMode.NEG_INF)
+    for j in range(ct.cdiv(N, TILE)):
+        ct.store(Y, (0, j), view.load((0, j)))
+    """
+    padding = outside(flow_of(body))
+    assert (padding.kind, padding.number) == (Outside.NUMBER, float("-inf"))

@@ -9,6 +9,7 @@ from tilewright.rules.expressions import Expressions
 from tilewright.rules.items import as_long
 from tilewright.rules.items import numeric
 from tilewright.rules.items import python_number
+from tilewright.rules.shapes import shape_of
 from tilewright.rules.tile_api import FUNCTIONS
 from tilewright.rules.values import UNKNOWN
 from tilewright.rules.values import Array
@@ -110,15 +111,35 @@ class Calls(Expressions):
             if name in FUNCTIONS and "x" in FUNCTIONS[name].positional:
                 return self._function(name, node, {"x": (owner, receiver)})
         if isinstance(owner, Array) and name == "tiled_view":
-            shape = self.arguments(node)
-            return memory.view_of(owner, {"tile_shape": shape[0]} if shape else {})
+            return self._tiled_view(owner, node)
         if isinstance(owner, View) and name in ("load", "store"):
-            self.arguments(node)
-            return Tile(shape=owner.shape, dtype=owner.array.dtype, axes=(None,) * len(owner.shape or ()))
+            return self._tile_of_view(owner, name, node)
         self.arguments(node)
         if isinstance(owner, Array) and name == "slice":
             return Array(f"{owner.name}.slice")
         return Tile() if isinstance(owner, Tile) else UNKNOWN
+
+    def _tiled_view(self, array: Array, node: ast.Call) -> Value:
+        positional = self.arguments(node)
+        named = {each.arg: self.value(each.value) for each in node.keywords}
+        shape = positional[0] if positional else named.get("tile_shape")
+        return View(array, shape_of(shape), named.get("padding_mode"))
+
+    def _tile_of_view(self, view: View, name: str, node: ast.Call) -> Value:
+        """A tile of a view: as with `ct.load` and `ct.store`, but shape and padding are those of the view."""
+        names = ("index", "tile")[: len(node.args)]
+        given = {key: (self.value(each), each) for key, each in zip(names, node.args, strict=False)}
+        given |= {each.arg: (self.value(each.value), each.value) for each in node.keywords if each.arg is not None}
+        values: dict[str, Value] = {key: value for key, (value, _) in given.items()}
+        values |= {"array": view.array}
+        if view.shape is not None and name == "load":
+            values["shape"] = Sequence(tuple(Scalar(number=size, constant=True) for size in view.shape))
+        if view.padding is not None and name == "load":
+            values["padding_mode"] = view.padding
+        result: Value = UNKNOWN
+        if name == "load":
+            result = memory.loaded(values, node, self.flow.launches, guarded=self._is_guarded())
+        return self.noted(name, node, values, {key: each for key, (_, each) in given.items()}, result)
 
     def _builtin(self, name: str, node: ast.Call) -> Value:
         values = [numeric(each) for each in self.arguments(node)]

@@ -63,14 +63,6 @@ def tile_alias(module: Module) -> str | None:
     return None
 
 
-def tile_prefix(node: ast.expr) -> str | None:
-    """How the source writes `ct.` where a call is written `ct.load(...)`."""
-    function = node.func if isinstance(node, ast.Call) else node
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        return f"{function.value.id}."
-    return None
-
-
 def given(call: ast.expr, name: str) -> ast.expr | None:
     """The keyword argument of that name."""
     if not isinstance(call, ast.Call):

@@ -23,7 +23,6 @@ from tilewright.rules.values import Scalar
 from tilewright.rules.values import Sequence
 from tilewright.rules.values import Tile
 from tilewright.rules.values import Value
-from tilewright.rules.values import View
 from tilewright.rules.values import integer_scalar
 
 _MODES = {"ZERO": 0.0, "NEG_ZERO": -0.0, "NEG_INF": float("-inf"), "POS_INF": float("inf"), "NAN": float("nan")}
@@ -158,8 +157,3 @@ def tiles_along(array: Value, axis: Value | None, shape: Value | None) -> Value:
     if size is None:
         return integer_scalar(unknown("other", "num_tiles", array.name, place))
     return integer_scalar(rounded_up(unknown("dimension", array.name, place), size))
-
-
-def view_of(array: Array, values: Values) -> View:
-    """`array.tiled_view(shape)`."""
-    return View(array, shape_of(values.get("tile_shape")), values.get("padding_mode"))

@@ -10,7 +10,7 @@ from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
-from tilewright.rules.kernel_rule import tile_prefix
+from tilewright.rules.kernel_rule import tile_alias
 from tilewright.rules.rule import Proof
 
 
@@ -64,7 +64,7 @@ def count_kernel(Y, TILE: ct.Constant[int]):
             yield self.finding(flow.module, call, message, fix=self._fix(flow, call, typed=typed))
 
     def _fix(self, flow: Flow, call: ast.Call, *, typed: bool) -> Fix | None:
-        prefix = tile_prefix(call)
+        prefix = tile_alias(flow.module)
         zero = isinstance(call.args[0], ast.Constant) and call.args[0].value == 0 if call.args else False
         if prefix is None or not (len(call.args) == 1 or (len(call.args) == 2 and zero)):
             return None

@@ -12,7 +12,7 @@ from tilewright.rules.flow import Flow
 from tilewright.rules.flow import Operation
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
-from tilewright.rules.kernel_rule import tile_prefix
+from tilewright.rules.kernel_rule import tile_alias
 from tilewright.rules.rule import Proof
 from tilewright.rules.values import Scalar
 from tilewright.rules.values import Sequence
@@ -26,7 +26,7 @@ _CLAMPS = ("relu", "clamp", "clip", "hinge")
 
 
 def _elementwise(flow: Flow, operation: Operation) -> Fix | None:
-    prefix = tile_prefix(operation.node)
+    prefix = tile_alias(flow.module)
     call = operation.node
     if prefix is None or not isinstance(call, ast.Call):
         return None

@@ -55,7 +55,7 @@ def pairs_kernel(X, Y, TILE: ct.Constant[int]):
                 items: tuple[Value, ...] = value.items if isinstance(value, Sequence) else (value,) if value else ()
                 for place, item in enumerate(items):
                     if isinstance(item, Scalar | Tile) and item.dtype in ("float", "float32"):
-                        node = operation.nodes[name]
+                        node = operation.nodes.get(name, operation.node)
                         written = isinstance(node, ast.Tuple) and len(node.elts) == len(items)
                         at = node.elts[place] if written else node  # type: ignore[attr-defined]
                         yield self.finding(flow.module, at, f"`{ast.unparse(at)}` is a floating-point number")

@@ -58,7 +58,7 @@ def row_max_kernel(X, Y, TILE: ct.Constant[int]):
                 continue
             if _used_as_integer(flow, array) or _made_of_integers(flow, array):
                 message = f"{array.name} holds integers, which cannot be padded with {name}"
-                yield self.finding(flow.module, load.nodes["padding_mode"], message)
+                yield self.finding(flow.module, load.nodes.get("padding_mode", load.node), message)
 
 
 def _used_as_integer(flow: Flow, array: Array) -> bool:

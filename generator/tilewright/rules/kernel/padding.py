@@ -13,7 +13,7 @@ from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.kernel_rule import given
 from tilewright.rules.kernel_rule import is_only_compared
-from tilewright.rules.kernel_rule import tile_prefix
+from tilewright.rules.kernel_rule import tile_alias
 from tilewright.rules.reduced import NEUTRAL
 from tilewright.rules.reduced import reached
 from tilewright.rules.rule import Proof
@@ -118,11 +118,13 @@ def row_max(x, out):
                 yield self.finding(flow.module, padding.load, message, fix=self._fix(flow, padding, operation))
 
     def _fix(self, flow: Flow, padding: Padding, operation: Operation) -> Fix | None:
-        prefix = tile_prefix(padding.load)
+        prefix = tile_alias(flow.module)
         x = operation.value("x")
         direct = isinstance(x, Tile) and x.array is not None
         if prefix is None or (operation.name in ("min", "max", "argmin", "argmax") and not direct):
             return None
+        if flow.module.names.tile(padding.load.func) != "load":
+            return None  # of a view, whose padding is given elsewhere
         mode = _MODES.get(NEUTRAL.get(operation.name, 0.0), "ZERO")
         if operation.name in ("prod", "cumprod"):
             return None

@@ -16,7 +16,7 @@ from tilewright.rules.flow import Operation
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.kernel_rule import is_only_compared
-from tilewright.rules.kernel_rule import tile_prefix
+from tilewright.rules.kernel_rule import tile_alias
 from tilewright.rules.rule import Proof
 from tilewright.rules.values import Scalar
 from tilewright.rules.values import Tile
@@ -54,7 +54,7 @@ def _is_stored(flow: Flow, dtype: str | None) -> bool:
 def _widened(flow: Flow, operation: Operation, parameter: str = "x") -> Fix | None:
     """Convert one argument to float32 first; only for a name, an attribute or a call, which need no parentheses."""
     node = operation.nodes.get(parameter)
-    prefix = tile_prefix(operation.node)
+    prefix = tile_alias(flow.module)
     if prefix is None or not isinstance(node, ast.Name | ast.Call | ast.Subscript | ast.Attribute):
         return None
     end = flow.module.span(node)

@@ -12,7 +12,7 @@ from tilewright.rules.flow import Operation
 from tilewright.rules.hosts.values import is_dimension
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
-from tilewright.rules.kernel_rule import tile_prefix
+from tilewright.rules.kernel_rule import tile_alias
 from tilewright.rules.rule import Proof
 from tilewright.rules.symbols import Polynomial
 from tilewright.rules.values import Scalar
@@ -174,8 +174,8 @@ def _is_length(flow: Flow, number: Polynomial) -> bool:
 
 def _annotated(flow: Flow, parameter: str) -> Fix | None:
     argument = next((each.node for each in flow.kernel.parameters if each.name == parameter), None)
-    load = next((each.node for each in flow.operations if tile_prefix(each.node) is not None), None)
-    if argument is None or load is None:
+    alias = tile_alias(flow.module)
+    if argument is None or alias is None:
         return None
-    text = f"{parameter}: {tile_prefix(load)}Constant[int]"
+    text = f"{parameter}: {alias}Constant[int]"
     return Fix(f"Declare {text}", (flow.module.replacement(argument, text),))
