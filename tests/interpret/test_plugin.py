@@ -41,7 +41,7 @@ def run(tmp_path: Path):
     def run_pytest(*options: str, ini: str = "", **environment: str) -> tuple[int, str]:
         (tmp_path / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs", *options]
-        environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "200"} | environment
+        environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "200", "OMP_NUM_THREADS": "1"} | environment
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 

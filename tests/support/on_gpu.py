@@ -1,6 +1,6 @@
 """Plugin of pytest that runs the interpreter's kernel tests on a GPU instead: their expected values are the GPU's.
 
-python -m pytest -p tests.support.on_gpu tests/interpret/test_arithmetic_kernels.py
+python -m pytest -p tests.support.on_gpu tests/interpret/operations/test_arithmetic_kernels.py
 """
 
 from typing import Any
