@@ -6,15 +6,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tilewright.errors import TilewrightError
+from tilewright.errors import HostError
 
 # What a hook or an alias that called us would hand on; each means another repository than the one asked for.
 _POINTERS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_COMMON_DIR")
 _PLAIN = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-
-
-class GitError(TilewrightError):
-    """Git refused or failed."""
 
 
 def is_installed() -> bool:
@@ -32,7 +28,7 @@ def run(
     """Run git in a folder.
 
     Raises:
-        GitError: It failed and `check` is set.
+        HostError: It failed and `check` is set.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in _POINTERS}
     done = subprocess.run(
@@ -45,5 +41,9 @@ def run(
     )
     if check and done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"
-        raise GitError(f"git {arguments[0]} failed: {said[:300]}", hint="mend that and run the command again")
+        raise HostError(
+            f"git {arguments[0]} failed: {said[:300]}",
+            expected="expected a repository that git can read and write",
+            hint="mend that and run the command again",
+        )
     return done

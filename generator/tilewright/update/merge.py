@@ -1,5 +1,6 @@
 """Merge any number of files in one three-way merge of git's, in a repository of its own."""
 
+import os
 import re
 import tempfile
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from tilewright.update.hunks import Text
 from tilewright.update.hunks import parse
 from tilewright.update.sides import Sides
 
-_APART = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+_APART = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 @dataclass(frozen=True, kw_only=True)

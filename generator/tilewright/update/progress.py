@@ -62,14 +62,13 @@ def read(root: Path) -> Progress | None:
 
 
 def require(root: Path) -> Progress:
-    """The update that has begun; what one left that was killed before that is removed.
+    """The update that has begun.
 
     Raises:
         UsageError: None has.
     """
     found = read(root)
     if found is None:
-        clear(root)
         raise UsageError(
             f"no update is in progress in {root}",
             expected="expected one that was interrupted, or that has conflicts",
@@ -95,8 +94,6 @@ def refuse_if_begun(root: Path) -> None:
 def write(progress: Progress) -> None:
     """Keep the update; from then on it can be continued and taken back."""
     place = folder(progress.changes.root)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / ".gitignore").write_text("*\n")
     content: dict[str, Any] = {
         "changes": [
             (str(change.path), _encoded(change.before), _encoded(change.after)) for change in progress.changes.changes
@@ -122,7 +119,7 @@ def clear(root: Path) -> None:
 
 @contextmanager
 def exclusive(root: Path) -> Iterator[None]:
-    """Let one command at a time work on the update of a host.
+    """Let one command at a time work on the update of a host; what it keeps there is left only while one has begun.
 
     Raises:
         UsageError: Another one does.
@@ -134,7 +131,12 @@ def exclusive(root: Path) -> Iterator[None]:
                 expected="expected one at a time",
                 hint="wait for it, then run the command again; nothing was changed",
             )
-        yield
+        (place / ".gitignore").write_text("*\n")
+        try:
+            yield
+        finally:
+            if not (place / PLAN).exists():
+                clear(root)
 
 
 def _encoded(content: bytes | None) -> str | None:

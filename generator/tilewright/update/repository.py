@@ -51,7 +51,7 @@ class Repository:
             UsageError: One is in progress.
         """
         for name, what in _BUSY.items():
-            if self._inside(name).exists():
+            if self._paths[name].exists():
                 raise UsageError(
                     f"{what} is in progress in {self.top}",
                     expected="expected none, since an update would become part of it",
@@ -107,7 +107,7 @@ class Repository:
             UsageError: Another command holds the index.
         """
         names = [self.prefix + str(path) for path in paths]
-        index, copy = self._inside("index"), scratch / "index"
+        index, copy = self._paths["index"], scratch / "index"
         lock = index.with_name("index.lock")
         for _ in range(_ATTEMPTS):
             self._break_own_lock(lock, copy)
@@ -174,9 +174,13 @@ class Repository:
         known = git.run(self.top, "rev-parse", "--show-object-format").stdout.strip()
         return "0" * (64 if known == b"sha256" else 40)
 
-    def _inside(self, name: str) -> Path:
-        """The path of something in the folder of git, which differs for work trees and submodules."""
-        return self.top / os.fsdecode(git.run(self.top, "rev-parse", "--git-path", name).stdout).strip("\n")
+    @cached_property
+    def _paths(self) -> dict[str, Path]:
+        """Where git keeps what, which differs for work trees and submodules."""
+        names = ("index", *_BUSY)
+        asked = [word for name in names for word in ("--git-path", name)]
+        found = os.fsdecode(git.run(self.top, "rev-parse", *asked).stdout).splitlines()
+        return {name: self.top / path for name, path in zip(names, found, strict=True)}
 
     @staticmethod
     def _break_own_lock(lock: Path, copy: Path) -> None:

@@ -26,7 +26,7 @@ class Templates:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._cleanup = ExitStack()
-        self._batches: dict[str, Batch] = {}
+        self._batches: dict[tuple[str, str], Batch] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -45,13 +45,13 @@ class Templates:
         Raises:
             MissingError: It is neither here nor there.
         """
-        if version not in self._batches:
-            self._batches[version] = Batch(self._folder(version, origin, host))
-        return self._batches[version]
+        is_own = is_same(version, self.own_version)
+        key = (version, "" if is_own else origin)
+        if key not in self._batches:
+            self._batches[key] = Batch(self._source.template if is_own else self._folder(version, origin, host))
+        return self._batches[key]
 
     def _folder(self, version: str, origin: str, host: Path) -> Path:
-        if is_same(version, self.own_version):
-            return self._source.template
         for repository in (host / origin, self._source.root) if origin else (self._source.root,):
             content = _from_history(repository, tag(version))
             if content is not None:
