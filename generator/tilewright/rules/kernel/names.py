@@ -68,12 +68,13 @@ def product_kernel(A, B, C, TILE: ct.Constant[int]):
             return
         for node in module.nodes(ast.Attribute):
             name = module.names.tile(node)
-            if name is not None and "." not in name and name not in _EVERY and not _is_asked_for(module, node):
+            public = name is not None and "." not in name and not name.startswith("_")
+            if name is not None and public and name not in _EVERY and not _is_asked_for(module, node):
                 yield self._missing(module, node, name)
         for statement in module.nodes(ast.ImportFrom):
             if statement.module == "cuda.tile" and not statement.level:
                 for each in statement.names:
-                    if each.name not in _EVERY and each.name != "*":
+                    if each.name not in _EVERY and each.name[0] not in "*_":
                         yield self._missing(module, each, each.name)
 
     def _missing(self, module: Module, node: ast.AST, name: str) -> Finding:

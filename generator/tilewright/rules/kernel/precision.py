@@ -22,6 +22,7 @@ from tilewright.rules.values import Scalar
 from tilewright.rules.values import Tile
 from tilewright.rules.values import Value
 
+_HALF_WORDS = re.compile(r"\b(b?float16|bf16|fp16|half)\b")
 _WIDE = re.compile(r"\.(float32|float64|float|double|u?int\d+|int|long|short|bool)$")
 
 
@@ -39,6 +40,12 @@ def _half(flow: Flow, value: Value, *, stored: bool = True) -> str | None:
     if known and all(_WIDE.search(each) for each in known):
         return None
     return f"the dtype of {array}" if array and (not stored or _is_stored(flow, dtype)) else None
+
+
+def _severity(flow: Flow, value: Value) -> Severity:
+    """A warning where the value is of half precision, or the file says that its tensors may be."""
+    known = isinstance(value, Tile | Scalar) and value.dtype in HALF
+    return Severity.WARNING if known or _HALF_WORDS.search(flow.module.text) else Severity.INFO
 
 
 def _is_stored(flow: Flow, dtype: str | None) -> bool:
@@ -109,7 +116,9 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
                 message = f"ct.{operation.name} adds in {dtype}"
                 if operation.name in ("prod", "cumprod"):
                     message = f"ct.{operation.name} multiplies in {dtype}"
-                yield self.finding(flow.module, operation.node, message, fix=_widened(flow, operation))
+                severity = _severity(flow, operation.value("x"))
+                fix = _widened(flow, operation)
+                yield self.finding(flow.module, operation.node, message, fix=fix, severity=severity)
         for carry in flow.carries:
             before = carry.before
             if isinstance(before, Tile) and before.dtype in HALF and before.number == 0 and before.start is not None:
@@ -163,7 +172,9 @@ def product_kernel(A, B, C, TILE: ct.Constant[int]):
             found = [dtype for each in operands if (dtype := _half(flow, each, stored=False))]
             if len(found) == 2:
                 how = "@" if isinstance(operation.node, ast.BinOp) else "ct.matmul"
-                yield self.finding(flow.module, operation.node, f"{how} adds up in {found[0]}, and gives that")
+                message = f"{how} adds up in {found[0]}, and gives that"
+                severity = _severity(flow, operation.value("x"))
+                yield self.finding(flow.module, operation.node, message, severity=severity)
         for operation in flow.named("mma"):
             acc = operation.value("acc")
             if isinstance(acc, Tile) and acc.dtype in HALF:
@@ -207,4 +218,5 @@ def exp_kernel(X, Y, TILE: ct.Constant[int]):
             dtype = _half(flow, value)
             if dtype is not None:
                 message = f"ct.{operation.name} computes in {dtype}"
-                yield self.finding(flow.module, operation.node, message, fix=_widened(flow, operation))
+                fix, severity = _widened(flow, operation), _severity(flow, value)
+                yield self.finding(flow.module, operation.node, message, fix=fix, severity=severity)

@@ -111,13 +111,18 @@ def double_kernel(X, Y, TILE: ct.Constant[int]):
         stores = [each for each in flow.named("store", "scatter") if isinstance(each.value("array"), Array)]
         if len({each.value("array") for each in stores}) != 1:
             return
-        loaded = [each.value("array") for each in flow.named("load", "gather")]
+        # What is read is converted first: so it may be narrower.
+        converted = [
+            x.array
+            for each in flow.named("astype")
+            if isinstance(x := each.value("x"), Tile) and getattr(each.result, "dtype", None) == "float32"
+        ]
         for operation in stores:
             array, tile = operation.value("array"), _written(operation)
             if not isinstance(array, Array) or not isinstance(tile, Tile) or tile.dtype != "float32":
                 continue
             dtypes = flow.launches.dtypes(array.whole)
-            other = any(isinstance(each, Array) and each != array for each in loaded)
+            other = any(each is not None and each != array for each in converted)
             if other and (dtypes is None or not any("float32" in each for each in dtypes)):
                 node = operation.nodes["tile" if operation.name == "store" else "value"]
                 message = f"float32 is stored to {array.whole} as it is, which compiles only where that is float32"
