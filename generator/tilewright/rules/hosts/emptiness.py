@@ -114,18 +114,30 @@ def _at_least_one(node: ast.expr) -> bool:
 
 def _is_guarded(module: Module, function: Function, seen: frozenset[Function] = frozenset()) -> bool:
     """Whether the function, or else everything that calls it, asks whether something is empty."""
-    if function in seen or any(_asks_emptiness(module, test) for test in _tests(function)):
+    if function in seen or any(_asks_emptiness(module, test) for test in _tests(module, function)):
         return True
     around = calls(module).direct_callers(function)
     return bool(around) and all(_is_guarded(module, each, seen | {function}) for each in around)
 
 
-def _tests(function: Function) -> Iterator[ast.expr]:
+def _tests(module: Module, function: Function) -> Iterator[ast.expr]:
+    """Conditions that decide whether a function goes on, or what it calls."""
     for node in walk(function):
-        if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+        if isinstance(node, ast.If):
+            leaves = isinstance(node.body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+            if leaves or any(_goes_on(module, each) for each in ast.walk(node)):
+                yield node.test
+        elif isinstance(node, ast.IfExp | ast.While | ast.Assert):
             yield node.test
         elif isinstance(node, ast.comprehension):
             yield from node.ifs
+
+
+def _goes_on(module: Module, node: ast.AST) -> bool:
+    """Whether a node is a launch, or calls a function of the module that may launch."""
+    if not isinstance(node, ast.Call):
+        return False
+    return module.names.tile(node.func) == "launch" or bool(calls(module).called(node))
 
 
 def _asks_emptiness(module: Module, test: ast.expr) -> bool:
