@@ -158,6 +158,33 @@ def test_undetermined_padding_that_is_dropped_is_no_fault(dtype):
     assert torch.equal(out, 2 * x)
 
 
+@ct.kernel
+def weighted_sums(x, weights, out, n, size: Const):
+    tile = ct.load(x, (ct.bid(0), 0), (1, size))
+    valid = (ct.arange(size, dtype=ct.int32)[None, :] < n).astype(ct.float32)
+    products = ct.mma(valid.astype(tile.dtype), ct.load(weights, (0, 0), (size, 1)), ct.zeros((1, 1), ct.float32))
+    ct.store(out, (ct.bid(0), 0), ct.sum(tile * tile * valid) + ct.sum(ct.exp(tile) * valid) + products)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_undetermined_padding_that_is_multiplied_by_zero_is_no_fault(dtype):
+    x, weights, out = torch.rand(3, 5).to(dtype), torch.rand(5, 1).to(dtype), torch.zeros(3, 1)
+    launch(weighted_sums, (3,), x, weights, out, 5, 8)
+    x, weights = x.double(), weights.double()
+    expected = ((x * x).sum(1) + x.exp().sum(1) + weights.sum())[:, None]
+    torch.testing.assert_close(out.double(), expected, rtol=1e-2, atol=1e-2)
+
+
+@ct.kernel
+def root_of_padding(x, out, n, size: Const):
+    valid = (ct.arange(size, dtype=ct.int32) < n).astype(ct.float32)
+    ct.store(out, (0,), ct.sum(ct.sqrt(ct.load(x, (0,), (size,))) * valid))
+
+
+def test_undetermined_padding_that_becomes_nan_without_overflow():
+    assert only_finding(root_of_padding, (1,), torch.ones(5), torch.zeros(1), 5, 8).kind is Kind.PADDING
+
+
 # Memory that nobody has written
 
 

@@ -4,9 +4,9 @@ The blocks run one after another under a `Checker`. Then, without it, the grid r
 
 * in the reverse and in a shuffled order; results must be the same bit for bit, or nearly if there are atomic additions
   of floats, whose rounding depends on the order;
-* with the largest and with the smallest numbers instead of zeros for what loads leave undetermined, if they do; results
-  must be the same bit for bit. So a value that only is loaded and dropped is no fault, and one that decides a maximum
-  is, which a NaN would not show.
+* with other finite numbers instead of zeros for what loads leave undetermined, if they do; results must be the same. So
+  a value that only is loaded and dropped is no fault, nor is one that is multiplied by zero, and one that decides a
+  maximum is. Where the largest and the smallest numbers overflow to a NaN, as infinity times zero, 1 and -1 decide.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.memory.allocations import Undetermined
 
 _SEED = 0
+_EXTREME = (Undetermined.HIGHEST, Undetermined.LOWEST)
 _MORE_STEPS = 4  # times those of the first run, after which blocks in another order are taken to wait for each other
 
 
@@ -77,10 +78,11 @@ def _vary(work: Work, checker: Checker, before: Sequence[Tensor], after: Sequenc
     if checker.pads:
         if in_order:
             quiet = dataclasses.replace(quiet, kernel=dataclasses.replace(work.kernel, in_order=True))
-        for undetermined in (Undetermined.HIGHEST, Undetermined.LOWEST):
+        for undetermined in (Undetermined.ONE, Undetermined.MINUS_ONE, *_EXTREME):
             work.memory.undetermined = undetermined
             if _rerun(quiet, before, None, checker, "with other padding"):
-                _compare(work, checker, after, Kind.PADDING, "depends on undetermined padding: give a padding")
+                what = "depends on undetermined padding: give a padding"
+                _compare(work, checker, after, Kind.PADDING, what, overflows=undetermined in _EXTREME)
 
 
 def _rerun(work: Work, before: Sequence[Tensor], order: Tensor | None, checker: Checker, how: str) -> bool:
@@ -98,11 +100,16 @@ def _rerun(work: Work, before: Sequence[Tensor], order: Tensor | None, checker: 
     return True
 
 
-def _compare(work: Work, checker: Checker, after: Sequence[Tensor], kind: Kind, what: str) -> None:
+def _compare(
+    work: Work, checker: Checker, after: Sequence[Tensor], kind: Kind, what: str, overflows: bool = False
+) -> None:
+    """Report where memory is not as `after`; a NaN is no difference if numbers are so large that it `overflows`."""
     now = _copy(work.memory)
     for extent in work.memory.extents:
         for expected, found in _pairs(work.memory, extent, after, now):
             differs = _differs(expected, found, rounds=kind is Kind.ORDER and checker.rounds)
+            if overflows and _has_nan(found.dtype):
+                differs &= ~found.isnan()
             if bool(differs.any()):
                 index = tuple(differs.nonzero()[0].tolist())
                 address = extent.address + extent.itemsize * sum(
@@ -114,14 +121,18 @@ def _compare(work: Work, checker: Checker, after: Sequence[Tensor], kind: Kind, 
 
 
 def _differs(expected: Tensor, found: Tensor, rounds: bool) -> Tensor:
-    """Where elements are not the same; all NaNs are, since which one a CPU makes depends on the size of tiles."""
+    """Where elements are not the same; zeros are, and so are NaNs, since which one a CPU makes depends on the tile."""
     bits = BITS[expected.dtype.itemsize]
     differs = expected.view(bits) != found.view(bits)
-    if expected.dtype.is_floating_point and expected.dtype.itemsize > 1:
-        differs &= ~(expected.isnan() & found.isnan())
+    if _has_nan(expected.dtype):
+        differs &= (expected != found) & ~(expected.isnan() & found.isnan())
         if rounds:
             differs &= ~_close(expected, found)
     return differs
+
+
+def _has_nan(dtype: torch.dtype) -> bool:
+    return bool(dtype.is_floating_point) and dtype.itemsize > 1
 
 
 def _close(expected: Tensor, found: Tensor) -> Tensor:

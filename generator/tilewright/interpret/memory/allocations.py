@@ -26,6 +26,8 @@ class Undetermined(enum.Enum):
     """What elements are that a load leaves undetermined; a correct kernel stores the same for each of these."""
 
     ZERO = enum.auto()
+    ONE = enum.auto()
+    MINUS_ONE = enum.auto()
     HIGHEST = enum.auto()
     LOWEST = enum.auto()
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
+import torch
+
 from tilewright.interpret.memory.allocations import Undetermined
 from tilewright.interpret.numbers.dtypes import Element
 from tilewright.interpret.numbers.minifloats import MINI_FORMATS
+from tilewright.interpret.numbers.minifloats import encode
 
 _DETERMINED = {"ZERO": 0.0, "NEG_ZERO": -0.0, "NAN": math.nan, "POS_INF": math.inf, "NEG_INF": -math.inf}
 
@@ -27,24 +30,40 @@ def padding(mode: str, element: Element) -> dict[Undetermined, float]:
 
 
 def undetermined(element: Element) -> dict[Undetermined, float]:
-    """The value of elements that a load leaves undetermined: 0, or the most extreme ones of the dtype."""
+    """The value of elements that a load leaves undetermined: 0, 1, -1 or the largest and smallest finite numbers."""
     if element.is_integer:
-        highest = -1 if element.name == "uint64" else element.highest  # tiles hold its bit pattern
-        return {Undetermined.ZERO: 0, Undetermined.HIGHEST: highest, Undetermined.LOWEST: element.lowest}
-    values = {Undetermined.ZERO: 0.0, Undetermined.HIGHEST: math.inf, Undetermined.LOWEST: -math.inf}
+        return {
+            Undetermined.ZERO: 0,
+            Undetermined.ONE: 1,
+            Undetermined.MINUS_ONE: -1 if element.kind == "i" else 1,
+            Undetermined.HIGHEST: -1 if element.name == "uint64" else element.highest,  # tiles hold its bit pattern
+            Undetermined.LOWEST: element.lowest,
+        }
+    largest = _largest(element)
+    values = {
+        Undetermined.ZERO: 0.0,
+        Undetermined.ONE: 1.0,
+        Undetermined.MINUS_ONE: -1.0,
+        Undetermined.HIGHEST: largest,
+        Undetermined.LOWEST: -largest,
+    }
     if element.encoded:
         return {each: _pattern(value, element) for each, value in values.items()}
     return values
 
 
+def _largest(element: Element) -> float:
+    if element.encoded:
+        form = MINI_FORMATS[element.name]
+        return form.number(form.finite - 1)
+    return float(torch.finfo(element.compute).max)
+
+
 def _pattern(value: float, element: Element) -> int:
-    """The bit pattern nearest to a special value: the largest number for infinity where there is none."""
+    """The bit pattern nearest to a value: the largest number for infinity where there is none."""
     form = MINI_FORMATS[element.name]
-    sign = form.sign if math.copysign(1, value) < 0 else 0
-    if math.isnan(value):
-        return form.finite - 1 if form.nan is None else form.nan
+    if not form.signed and value < 0:
+        return 0
     if math.isinf(value):
-        if not form.signed and value < 0:
-            return 0
-        return (form.finite if form.infinite else form.finite - 1) | sign
-    return sign
+        return (form.finite if form.infinite else form.finite - 1) | (form.sign if value < 0 else 0)
+    return int(encode(torch.tensor(value, dtype=torch.float64), element))
