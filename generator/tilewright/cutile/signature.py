@@ -35,9 +35,7 @@ _DIVISOR = 16  # bytes for addresses and strides, elements for lengths
 
 def signature(kernel: Any, arguments: Sequence[Any], *, aligned: bool) -> KernelSignature:
     """Signature of `kernel` for these arguments; unaligned means that no array starts at a multiple of 16 bytes."""
-    annotations = kernel._annotated_function.parameter_annotations
-    if len(arguments) != len(annotations):
-        raise TypeError(f"the kernel takes {len(annotations)} arguments, the launch passes {len(arguments)}")
+    annotations = annotations_of(kernel, len(arguments))
     constraints = [
         _constraint(argument, annotation, aligned) for argument, annotation in zip(arguments, annotations, strict=True)
     ]
@@ -45,9 +43,23 @@ def signature(kernel: Any, arguments: Sequence[Any], *, aligned: bool) -> Kernel
     return unnamed.with_mangled_symbol(kernel._annotated_function.pyfunc.__name__)
 
 
+def annotations_of(kernel: Any, passed: int) -> Sequence[Any]:
+    """Annotation of each parameter of `kernel`; raises TypeError if a launch passes another number of arguments."""
+    annotations: Sequence[Any] = kernel._annotated_function.parameter_annotations
+    if passed != len(annotations):
+        raise TypeError(f"the kernel takes {len(annotations)} arguments, the launch passes {passed}")
+    return annotations
+
+
+def item_annotations(annotation: Any, length: int) -> Sequence[Any]:
+    """Annotations of a tuple's items: one for all of them, or one each."""
+    items: Sequence[Any] | None = getattr(annotation, "items", None)
+    return [getattr(annotation, "each", annotation)] * length if items is None else items
+
+
 def _constraint(value: Any, annotation: Any, aligned: bool) -> ParameterConstraint:
     if isinstance(value, tuple):
-        items = zip(value, _items(annotation, len(value)), strict=True)
+        items = zip(value, item_annotations(annotation, len(value)), strict=True)
         return TupleConstraint([_constraint(item, each, aligned) for item, each in items])
     if not hasattr(annotation, "constant"):
         raise TypeError(f"the kernel takes a tuple where the launch passes {type(value).__name__}")
@@ -100,12 +112,6 @@ def _list(arrays: list[Any], annotation: Any, aligned: bool) -> ListConstraint:
     array_annotation = None if annotation.list is None else annotation.list.element
     element = _array(arrays, array_annotation, aligned)
     return ListConstraint(element, alias_groups=(), elements_may_alias=True)
-
-
-def _items(annotation: Any, length: int) -> Sequence[Any]:
-    """Annotations of a tuple's items: one for all of them, or one each."""
-    items: Sequence[Any] | None = getattr(annotation, "items", None)
-    return [getattr(annotation, "each", annotation)] * length if items is None else items
 
 
 def _array(tensors: Sequence[torch.Tensor], annotation: Any, aligned: bool) -> ArrayConstraint:

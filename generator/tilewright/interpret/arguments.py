@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
+from tilewright.cutile.signature import item_annotations
 from tilewright.interpret.faults import LaunchError
 from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.memory.arrays import ArrayList
-
-_INT32_LOWEST = -(2**31)
-_INT32_HIGHEST = 2**31 - 1
+from tilewright.interpret.numbers.dtypes import INT32
 
 
 def as_tensors(arguments: Sequence[Any]) -> tuple[Any, ...]:
@@ -27,7 +26,8 @@ def _as_tensor(value: Any) -> Any:
         if value.device.type != "cpu" or value.layout is not torch.strided:
             raise LaunchError(
                 f"the launch passes a {value.layout} tensor on {value.device}; "
-                "the interpreter runs on strided tensors in the memory of the CPU"
+                "the interpreter runs on strided tensors in the memory of the CPU\n"
+                "pass tensor.cpu(), of a sparse one tensor.to_dense()"
             )
         return value
     if isinstance(value, (bool, int, float)):
@@ -41,7 +41,9 @@ def _as_tensor(value: Any) -> Any:
     if hasattr(value, "__dlpack__"):
         return _as_tensor(torch.from_dlpack(value))
     if hasattr(value, "__cuda_array_interface__"):
-        raise LaunchError("the launch passes an array on a GPU; the interpreter runs in the memory of the CPU")
+        raise LaunchError(
+            "the launch passes an array on a GPU; the interpreter runs in the memory of the CPU\ncopy the array there"
+        )
     return value
 
 
@@ -68,7 +70,7 @@ def flatten(arguments: Sequence[Any], annotations: Sequence[Any], names: Sequenc
 def _flatten(value: Any, annotation: Any, name: str, flat: FlatArguments) -> None:
     if isinstance(value, tuple):
         flat.key += (tuple, len(value))
-        for place, (item, each) in enumerate(zip(value, _items(annotation, len(value)), strict=True)):
+        for place, (item, each) in enumerate(zip(value, item_annotations(annotation, len(value)), strict=True)):
             _flatten(item, each, f"{name}[{place}]", flat)
     elif getattr(annotation, "constant", False):
         flat.key.append(_constant_key(value))
@@ -82,7 +84,7 @@ def _flatten(value: Any, annotation: Any, name: str, flat: FlatArguments) -> Non
         flat.key.append(float)
         flat.values.append(torch.tensor([value], dtype=torch.float32))
     else:
-        wide = isinstance(value, int) and not _INT32_LOWEST <= value <= _INT32_HIGHEST
+        wide = isinstance(value, int) and not INT32.lowest <= value <= INT32.highest
         flat.key.append(value if wide else type(value))
         flat.values.append(value)
 
@@ -100,8 +102,3 @@ def _array(tensor: torch.Tensor, name: str, flat: FlatArguments) -> tuple[int, .
     address = tensor.data_ptr()
     flat.key += (tensor.dtype, shape, strides, tensor.storage_offset() % 16)
     return (address, *shape, *strides)
-
-
-def _items(annotation: Any, length: int) -> Sequence[Any]:
-    items: Sequence[Any] | None = getattr(annotation, "items", None)
-    return [getattr(annotation, "each", annotation)] * length if items is None else items

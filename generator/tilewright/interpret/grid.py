@@ -4,10 +4,13 @@ A batch whose blocks disagree about control flow is undone and split by what the
 undone and halved, until the first block that fails runs alone and its error names it.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from typing import Any
 
 import torch
@@ -15,14 +18,17 @@ import torch
 from tilewright.interpret.faults import StepLimitExceeded
 from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.run import Diverge
+from tilewright.interpret.run import Grid
 from tilewright.interpret.run import Run
+from tilewright.interpret.run import index_in_grid
 from tilewright.interpret.run import print_text
 from tilewright.interpret.settings import Settings
 from tilewright.interpret.translate.kernel import TranslatedKernel
 
-_MOST_BLOCKS = 2**16  # at once, of kernels that compute with scalars only
+if TYPE_CHECKING:
+    from tilewright.interpret.check.checker import Checker
 
-Grid = tuple[int, int, int]
+_MOST_BLOCKS = 2**16  # at once, of kernels that compute with scalars only
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class Work:
     arguments: Sequence[Any]
     memory: Memory
     settings: Settings
-    checker: Any = None  # of blocks that run one after another
+    checker: Checker | None = None  # of blocks that run one after another
     output: Callable[[str], object] = print_text
 
 
@@ -85,7 +91,7 @@ def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
         try:
             work.kernel.function(run, *work.arguments)
         except Exception as err:
-            raise FailedBlock(_index(int(blocks[0]), work.grid), err) from err
+            raise FailedBlock(index_in_grid(int(blocks[0]), work.grid), err) from err
         if run.checker is not None:
             run.checker.leave(run.steps)
         return ()
@@ -120,8 +126,3 @@ def _split(blocks: torch.Tensor, condition: torch.Tensor | None) -> Sequence[tor
 
 def _one_by_one(blocks: torch.Tensor) -> Sequence[torch.Tensor]:
     return [blocks[place : place + 1] for place in range(len(blocks))]
-
-
-def _index(block: int, grid: Grid) -> tuple[int, int, int]:
-    x, y, _ = grid
-    return block % x, block // x % y, block // (x * y)

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from tilewright.cutile.signature import annotations_of
 from tilewright.cutile.signature import signature
 from tilewright.interpret import operations  # noqa: F401  registers what runs each operation
 from tilewright.interpret.arguments import FlatArguments
@@ -27,10 +28,10 @@ from tilewright.interpret.faults import Location
 from tilewright.interpret.frontend import is_kernel
 from tilewright.interpret.frontend import typed_kernel
 from tilewright.interpret.grid import FailedBlock
-from tilewright.interpret.grid import Grid
 from tilewright.interpret.grid import Work
 from tilewright.interpret.grid import run_grid
 from tilewright.interpret.run import LOCATIONS
+from tilewright.interpret.run import Grid
 from tilewright.interpret.run import print_text
 from tilewright.interpret.settings import Settings
 from tilewright.interpret.translate.kernel import TranslatedKernel
@@ -87,12 +88,9 @@ class Launcher:
                 (run_checked if self.settings.check else run_grid)(work)
 
     def _prepare(self, grid: Grid, kernel: Any, kernel_args: tuple[Any, ...]) -> Work:
-        function = kernel._annotated_function
         arguments = as_tensors(kernel_args)
-        if len(arguments) != len(function.parameter_annotations):
-            wanted, given = len(function.parameter_annotations), len(arguments)
-            raise TypeError(f"the kernel takes {wanted} arguments, the launch passes {given}")
-        flat = flatten(arguments, function.parameter_annotations, tuple(function.pysig.parameters))
+        annotations = annotations_of(kernel, len(arguments))
+        flat = flatten(arguments, annotations, tuple(kernel._annotated_function.pysig.parameters))
         return Work(
             kernel=self._specialize(kernel, arguments, flat),
             grid=grid,

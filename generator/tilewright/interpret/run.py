@@ -1,14 +1,24 @@
 """The state of blocks that run at once, and what they do when they disagree."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 from typing import Any
+from typing import TypeAlias
 
 import torch
 
 from tilewright.interpret.faults import Location
 from tilewright.interpret.faults import StepLimitExceeded
+
+if TYPE_CHECKING:
+    from tilewright.interpret.check.checker import Checker
+    from tilewright.interpret.memory.allocations import Memory
+
+Grid: TypeAlias = tuple[int, int, int]
 
 LOCATIONS = "__locations__"  # global of translated kernels: location by line
 
@@ -37,11 +47,11 @@ class Run:
     def __init__(
         self,
         *,
-        grid: tuple[int, int, int],
+        grid: Grid,
         blocks: torch.Tensor,
-        memory: Any,
+        memory: Memory,
         step_limit: int,
-        checker: Any = None,
+        checker: Checker | None = None,
         output: Callable[[str], object] = print_text,
     ) -> None:
         """`blocks` are linear indices in the grid, x fastest: int64 of shape (size,)."""
@@ -83,6 +93,12 @@ class Run:
                 f"a block does not end within {self.step_limit} iterations of its loops\n"
                 "blocks run one after another: one that waits for a later one waits forever"
             )
+
+
+def index_in_grid(block: int, grid: Grid) -> tuple[int, int, int]:
+    """Index along each axis of a block, given its linear index."""
+    x, y, _ = grid
+    return block % x, block // x % y, block // (x * y)
 
 
 def uniform(value: Any) -> Any:

@@ -27,7 +27,9 @@ from tilewright.interpret.memory.allocations import Allocation
 from tilewright.interpret.memory.allocations import Extent
 from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.memory.boxes import Elements
+from tilewright.interpret.run import Grid
 from tilewright.interpret.run import current_location
+from tilewright.interpret.run import index_in_grid
 
 _ACQUIRE = ("ACQUIRE", "ACQ_REL")
 _RELEASE = ("RELEASE", "ACQ_REL")
@@ -42,7 +44,7 @@ class Checker:
     operations of another block.
     """
 
-    def __init__(self, memory: Memory, grid: tuple[int, int, int], sources: Mapping[str, Sequence[Extent]]) -> None:
+    def __init__(self, memory: Memory, grid: Grid, sources: Mapping[str, Sequence[Extent]]) -> None:
         """`sources` are the arrays that each variable of the IR (a view or a pointer) may lead to."""
         self.findings = Findings()
         self.pads = False  # a load left elements undetermined
@@ -250,8 +252,7 @@ class Checker:
         return " or ".join(dict.fromkeys(extent.name for extent in self._extents(site)))
 
     def _index(self, block: int) -> tuple[int, int, int]:
-        x, y, _ = self._grid
-        return block % x, block // x % y, block // (x * y)
+        return index_in_grid(block, self._grid)
 
     def _find_at(
         self, kind: Kind, site: Site, address: int, message: str, other_block: tuple[int, int, int] | None = None
