@@ -1,21 +1,18 @@
-import math
+"""Loads and stores through pointers, and their arithmetic."""
 
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("cuda.tile")
-
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from tests.support.memory_access import addresses_of  # noqa: E402
-from tests.support.memory_access import run_over  # noqa: E402
-from tests.support.memory_access import site_of  # noqa: E402
-from tilewright.interpret.faults import OutOfBounds  # noqa: E402
-from tilewright.interpret.memory.allocations import Undetermined  # noqa: E402
-from tilewright.interpret.operations.pointers import load_pointer  # noqa: E402
-from tilewright.interpret.operations.pointers import offset_pointer  # noqa: E402
-from tilewright.interpret.operations.pointers import store_pointer  # noqa: E402
+from tests.support.memory_access import addresses_of
+from tests.support.memory_access import run_over
+from tests.support.memory_access import site_of
+from tilewright.interpret.faults import OutOfBounds
+from tilewright.interpret.memory.allocations import Undetermined
+from tilewright.interpret.operations.pointers import load_pointer
+from tilewright.interpret.operations.pointers import offset_pointer
+from tilewright.interpret.operations.pointers import store_pointer
 
 PLACES = st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=1, max_size=3)
 
@@ -30,7 +27,10 @@ def test_lanes_are_loaded_where_the_mask_holds_and_padded_elsewhere():
 
 @pytest.mark.parametrize(
     ("undetermined", "value"),
-    [(Undetermined.ZERO, 0.0), (Undetermined.HIGHEST, math.inf), (Undetermined.LOWEST, -math.inf)],
+    [
+        *((Undetermined.ZERO, 0.0), (Undetermined.ONE, 1.0), (Undetermined.MINUS_ONE, -1.0)),
+        *((Undetermined.HIGHEST, torch.finfo().max), (Undetermined.LOWEST, torch.finfo().min)),
+    ],
 )
 def test_masked_lanes_without_padding_are_undetermined(undetermined, value):
     tensor = torch.ones(1)
