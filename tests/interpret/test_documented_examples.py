@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from textwrap import dedent
 from textwrap import indent
 
-import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("cuda.tile")
-
 import cuda.tile as ct
+import pytest
 
 from tilewright.interpret import enabled
 

@@ -5,7 +5,7 @@ import torch
 from tilewright.interpret.memory.access import Site
 from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.memory.arrays import ArrayValue
-from tilewright.interpret.numbers.dtypes import of_tensor
+from tilewright.interpret.numbers.dtypes import NUMERIC
 from tilewright.interpret.run import Run
 
 
@@ -17,8 +17,14 @@ def run_over(*tensors, blocks=1):
     return Run(grid=(blocks, 1, 1), blocks=torch.arange(blocks), memory=memory, step_limit=1)
 
 
+def element_of(dtype):
+    """The Element of what a tensor of this dtype holds."""
+    name = str(dtype).removeprefix("torch.")
+    return next(each for each in NUMERIC if each.name.removesuffix("_") == name)
+
+
 def site_of(tensor):
-    return Site(of_tensor(tensor.dtype), "source", "WEAK", "NONE")
+    return Site(element_of(tensor.dtype), "source", "WEAK", "NONE")
 
 
 def array_of(tensor):

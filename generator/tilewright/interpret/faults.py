@@ -23,6 +23,13 @@ class UnsupportedOperation(InterpreterError, NotImplementedError):
     """The kernel uses what the interpreter does not know, as of a newer cuda-tile."""
 
 
+def unknown(what: str) -> UnsupportedOperation:
+    """The error for what a kernel has and no supported cuda-tile does."""
+    return UnsupportedOperation(
+        f"the interpreter does not know {what}\ninstall a release of cuda-tile that it is tested with"
+    )
+
+
 class LaunchError(InterpreterError, ValueError):
     """The arguments or the grid of a launch are not what the kernel takes."""
 

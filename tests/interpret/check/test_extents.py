@@ -1,16 +1,16 @@
+"""Which addresses are elements of an array, and of which index."""
+
 import itertools
 
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from tilewright.interpret.check.extents import contains  # noqa: E402
-from tilewright.interpret.check.extents import elements_of  # noqa: E402
-from tilewright.interpret.check.extents import index_of  # noqa: E402
-from tilewright.interpret.memory.allocations import Extent  # noqa: E402
+from tilewright.interpret.check.extents import contains
+from tilewright.interpret.check.extents import elements_of
+from tilewright.interpret.check.extents import index_of
+from tilewright.interpret.memory.allocations import Extent
 
 
 @st.composite

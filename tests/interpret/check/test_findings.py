@@ -3,18 +3,17 @@
 import inspect
 import pickle
 
+import cuda.tile as ct
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-ct = pytest.importorskip("cuda.tile")
-
-from tests.support.checking import findings  # noqa: E402
-from tests.support.checking import launch  # noqa: E402
-from tests.support.checking import only_finding  # noqa: E402
-from tilewright.interpret.check import CheckError  # noqa: E402
-from tilewright.interpret.check import Kind  # noqa: E402
-from tilewright.interpret.check import fresh  # noqa: E402
-from tilewright.interpret.check import written  # noqa: E402
+from tests.support.checking import findings
+from tests.support.checking import launch
+from tests.support.checking import only_finding
+from tilewright.interpret.check import CheckError
+from tilewright.interpret.check import Kind
+from tilewright.interpret.check import fresh
+from tilewright.interpret.check import written
 
 Const = ct.Constant[int]
 

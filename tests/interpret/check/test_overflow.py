@@ -1,18 +1,17 @@
-import pytest
+"""Arithmetic of indices that overflows is found, that of values is not."""
 
-torch = pytest.importorskip("torch")
-ct = pytest.importorskip("cuda.tile")
+import cuda.tile as ct
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from tests.support.checking import findings  # noqa: E402
-from tests.support.checking import launch  # noqa: E402
-from tilewright.interpret.check import Kind  # noqa: E402
-from tilewright.interpret.check.overflow import first_overflow  # noqa: E402
-from tilewright.interpret.numbers.dtypes import INT8  # noqa: E402
-from tilewright.interpret.numbers.dtypes import INT32  # noqa: E402
-from tilewright.interpret.numbers.dtypes import INT64  # noqa: E402
+from tests.support.checking import findings
+from tests.support.checking import launch
+from tilewright.interpret.check import Kind
+from tilewright.interpret.check.overflow import first_overflow
+from tilewright.interpret.numbers.dtypes import INT8
+from tilewright.interpret.numbers.dtypes import INT32
+from tilewright.interpret.numbers.dtypes import INT64
 
 Const = ct.Constant[int]
 EXACT = {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y}

@@ -1,11 +1,11 @@
-import pytest
+"""Which accesses of blocks are ordered."""
 
-torch = pytest.importorskip("torch")
+import torch
 
-from tilewright.interpret.check.shadow import NOBODY  # noqa: E402
-from tilewright.interpret.check.shadow import Clocks  # noqa: E402
-from tilewright.interpret.check.shadow import Shadow  # noqa: E402
-from tilewright.interpret.memory.allocations import Allocation  # noqa: E402
+from tilewright.interpret.check.shadow import NOBODY
+from tilewright.interpret.check.shadow import Clocks
+from tilewright.interpret.check.shadow import Shadow
+from tilewright.interpret.memory.allocations import Allocation
 
 
 def unordered(clocks, *accesses):

@@ -1,12 +1,12 @@
+"""Which bytes of a storage are known to be unwritten."""
+
 import gc
 
-import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from tilewright.interpret.check.unwritten import fresh  # noqa: E402
-from tilewright.interpret.check.unwritten import unwritten_bytes  # noqa: E402
-from tilewright.interpret.check.unwritten import written  # noqa: E402
+from tilewright.interpret.check.unwritten import fresh
+from tilewright.interpret.check.unwritten import unwritten_bytes
+from tilewright.interpret.check.unwritten import written
 
 
 def bytes_of(tensor):

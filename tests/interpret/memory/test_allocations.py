@@ -1,14 +1,15 @@
+"""Memory by absolute address: reads, writes, what is refused, and the log that takes writes back."""
+
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from tests.support.memory_access import addresses_of  # noqa: E402
-from tests.support.memory_access import run_over  # noqa: E402
-from tilewright.interpret.faults import MisalignedAccess  # noqa: E402
-from tilewright.interpret.faults import OutOfBounds  # noqa: E402
-from tilewright.interpret.memory.allocations import Memory  # noqa: E402
-from tilewright.interpret.run import Diverge  # noqa: E402
+from tests.support.memory_access import addresses_of
+from tests.support.memory_access import run_over
+from tilewright.interpret.faults import MisalignedAccess
+from tilewright.interpret.faults import OutOfBounds
+from tilewright.interpret.memory.allocations import Memory
+from tilewright.interpret.run import Diverge
 
 
 def memory_of(*tensors):

@@ -1,11 +1,10 @@
 """Atomic operations in kernels, many blocks at once."""
 
+import cuda.tile as ct
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-ct = pytest.importorskip("cuda.tile")
-
-from tilewright.interpret.launch import Launcher  # noqa: E402
+from tilewright.interpret.launch import Launcher
 
 Const = ct.Constant[int]
 

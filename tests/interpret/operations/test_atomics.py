@@ -1,22 +1,22 @@
+"""Atomic operations of many lanes at once against numpy, one lane after another."""
+
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("cuda.tile")
-
-from tests.support.memory_access import addresses_of  # noqa: E402
-from tests.support.memory_access import array_of  # noqa: E402
-from tests.support.memory_access import run_over  # noqa: E402
-from tests.support.memory_access import site_of  # noqa: E402
-from tilewright.interpret.faults import OutOfBounds  # noqa: E402
-from tilewright.interpret.memory.arrays import Tiling  # noqa: E402
-from tilewright.interpret.memory.padding import padding  # noqa: E402
-from tilewright.interpret.numbers.dtypes import of_tensor  # noqa: E402
-from tilewright.interpret.operations.atomics import compare_and_swap  # noqa: E402
-from tilewright.interpret.operations.atomics import modify  # noqa: E402
-from tilewright.interpret.operations.atomics import read_modify_write  # noqa: E402
-from tilewright.interpret.operations.atomics import reduce_view  # noqa: E402
-from tilewright.interpret.operations.tiles import TileAccess  # noqa: E402
+from tests.support.memory_access import addresses_of
+from tests.support.memory_access import array_of
+from tests.support.memory_access import element_of
+from tests.support.memory_access import run_over
+from tests.support.memory_access import site_of
+from tilewright.interpret.faults import OutOfBounds
+from tilewright.interpret.memory.arrays import Tiling
+from tilewright.interpret.memory.padding import padding
+from tilewright.interpret.operations.atomics import compare_and_swap
+from tilewright.interpret.operations.atomics import modify
+from tilewright.interpret.operations.atomics import read_modify_write
+from tilewright.interpret.operations.atomics import reduce_view
+from tilewright.interpret.operations.tiles import TileAccess
 
 NUMPY_MODES = {
     "ADD_INT": lambda old, new: old + new,
@@ -174,8 +174,7 @@ def test_a_view_drops_updates_outside_of_the_array():
     memory = torch.zeros(2, 5, dtype=torch.int32)
     array = memory[:, :3]
     geometry = Tiling((2, 2), (2, 2), (0, 1), None, True, "UNDETERMINED")
-    held = of_tensor(torch.int32)
-    static = TileAccess(site_of(array), geometry, (), padding("UNDETERMINED", held))
+    static = TileAccess(site_of(array), geometry, (), padding("UNDETERMINED", element_of(torch.int32)))
     run = run_over(array, blocks=2)
     update = torch.tensor([[[1, 2], [3, 4]]], dtype=torch.int32)
     reduce_view(static, "ADD_INT", run, array_of(array), (0, torch.tensor([0, 1])), update)

@@ -1,4 +1,4 @@
-"""Functions of floats do not depend on where an element is in a tile, or on how many blocks run at once."""
+"""Functions of floats: special values, and that neither the place in a tile nor the number of blocks matters."""
 
 import pytest
 import torch
@@ -30,3 +30,19 @@ def test_results_are_the_same_for_one_block_and_for_many(function, element, oper
     together = function(*tiles)
     alone = torch.cat([function(*(tile[block : block + 1].clone() for tile in tiles)) for block in range(300)])
     assert torch.equal(together, alone)
+
+
+@pytest.mark.parametrize("element", [FLOAT16, BFLOAT16], ids=lambda each: each.name)
+def test_functions_of_narrow_floats_are_those_of_float32_rounded(element):
+    x = torch.linspace(-4, 4, 999).to(element.compute)
+    for name in ("exp", "tanh", "sin"):
+        expected = getattr(torch, name)(x.to(torch.float32)).to(element.compute)
+        assert torch.equal(unary(name, element)(x), expected)
+
+
+def test_zeros_and_negative_numbers_are_as_on_an_h200():
+    x = torch.tensor([0.0, -0.0, float("inf"), 4.0, -1.0])
+    assert unary("rsqrt", FLOAT32)(x).tolist()[:4] == [float("inf"), float("-inf"), 0.0, 0.5]
+    assert unary("sqrt", FLOAT32)(x).tolist()[:4] == [0.0, -0.0, float("inf"), 2.0]
+    assert unary("sqrt", FLOAT16)(x.half())[4].isnan()
+    assert unary("exp2", FLOAT32, flush_to_zero=True)(torch.tensor([-130.0, -126.0])).tolist() == [0, 2.0**-126]

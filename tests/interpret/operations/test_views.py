@@ -1,18 +1,18 @@
+"""Views and lists of arrays: counted and indexed."""
+
 from types import SimpleNamespace
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("cuda.tile")
-
-from tilewright.interpret.faults import OutOfBounds  # noqa: E402
-from tilewright.interpret.memory.arrays import ArrayList  # noqa: E402
-from tilewright.interpret.memory.arrays import ArrayValue  # noqa: E402
-from tilewright.interpret.memory.arrays import Tiling  # noqa: E402
-from tilewright.interpret.operations.views import list_item  # noqa: E402
-from tilewright.interpret.operations.views import num_tiles  # noqa: E402
-from tilewright.interpret.run import Diverge  # noqa: E402
-from tilewright.interpret.translate.lowering import LOWERINGS  # noqa: E402
+from tilewright.interpret.faults import OutOfBounds
+from tilewright.interpret.memory.arrays import ArrayList
+from tilewright.interpret.memory.arrays import ArrayValue
+from tilewright.interpret.memory.arrays import Tiling
+from tilewright.interpret.operations.views import list_item
+from tilewright.interpret.operations.views import num_tiles
+from tilewright.interpret.run import Diverge
+from tilewright.interpret.translate.lowering import LOWERINGS
 
 
 def test_tiles_are_counted_along_the_dimensions_of_the_tile():

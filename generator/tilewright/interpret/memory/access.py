@@ -12,6 +12,7 @@ from torch import Tensor
 from tilewright.interpret.faults import UnsupportedOperation
 from tilewright.interpret.memory.arrays import Scalar
 from tilewright.interpret.numbers.dtypes import Element
+from tilewright.interpret.numbers.dtypes import as_scalar
 from tilewright.interpret.numbers.dtypes import element
 from tilewright.interpret.numbers.dtypes import from_storage
 from tilewright.interpret.run import Run
@@ -88,5 +89,4 @@ def result(tile: Tensor, held: Element, shape: tuple[int, ...]) -> Tensor | int:
     """The tile (b, *shape); the Python value of a uniform integer scalar."""
     if shape or len(tile) > 1 or not held.is_integer:
         return tile
-    value: int = tile.item()
-    return value & held.highest if held.kind == "u" else value
+    return as_scalar(tile, held)

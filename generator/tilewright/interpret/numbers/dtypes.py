@@ -24,6 +24,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewright.interpret.faults import unknown
+
 
 @dataclass(frozen=True, slots=True)
 class Element:
@@ -95,31 +97,17 @@ NUMERIC = (
     *(FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU, FLOAT8_E5M3FNU, FLOAT4_E2M1FN),
 )
 _BY_NAME = {each.name: each for each in NUMERIC}
-_TORCH_NAMES = {"bool_": "bool"}
-_BY_TORCH_DTYPE = {
-    getattr(torch, _TORCH_NAMES.get(each.name, each.name)): each
-    for each in NUMERIC
-    if hasattr(torch, _TORCH_NAMES.get(each.name, each.name))
-}
 
 
 @functools.cache
 def element(dtype: Any) -> Element:
-    """The Element of a dtype of cuda.tile (`TileTy.dtype`); raises KeyError, naming the dtype, if there is none."""
+    """The Element of a dtype of cuda.tile (`TileTy.dtype`); raises `UnsupportedOperation` if there is none."""
     found = _BY_NAME.get(dtype.name)
     if found is not None:
         return found
     if "pointer" in dtype.name:
         return POINTER
-    raise KeyError(f"the interpreter knows no dtype {dtype.name}")
-
-
-def of_tensor(dtype: torch.dtype) -> Element:
-    """The Element of a tensor in memory; raises KeyError, naming the dtype, if cuda.tile has none for it."""
-    try:
-        return _BY_TORCH_DTYPE[dtype]
-    except KeyError:
-        raise KeyError(f"cuda.tile has no dtype for {dtype}") from None
+    raise unknown(f"the dtype {dtype.name}")
 
 
 def from_storage(raw: Tensor, element: Element) -> Tensor:
@@ -141,6 +129,12 @@ def as_tensor(value: Tensor | int, element: Element) -> Tensor:
     if value > INT64.highest:
         value -= 1 << 64
     return torch.tensor([value], dtype=element.compute)
+
+
+def as_scalar(tile: Tensor, element: Element) -> int:
+    """The Python int or bool of a tile of one element (kind "b", "i" or "u"): `as_tensor` backwards."""
+    value: int = tile.item()
+    return value & element.highest if element.kind == "u" else value
 
 
 def wrap(value: int, element: Element) -> int:

@@ -136,6 +136,23 @@ def flushing(function: Function) -> Function:
     return lambda *operands: flush(function(*(flush(each) for each in operands)))
 
 
+def in_float32(function: Function, element: Element) -> Function:
+    """`function`, computed in float32 and rounded if the dtype is narrower."""
+    if element.bits > 16:
+        return function
+    return lambda *operands: function(*(each.to(torch.float32) for each in operands)).to(element.compute)
+
+
+def in_float64(function: Function, element: Element) -> Function:
+    """`function`, computed in float64 and rounded, so that the result does not depend on the place in a tile.
+
+    That of float64 itself may differ in the last bit.
+    """
+    if element.bits == 64:
+        return function
+    return lambda *operands: function(*(each.to(torch.float64) for each in operands)).to(element.compute)
+
+
 def _nearest_fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     """x * y + z in float64, rounded once (Boldo and Melquiond 2008, Fma emulation)."""
     x, y, z = torch.broadcast_tensors(x, y, z)

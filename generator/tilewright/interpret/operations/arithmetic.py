@@ -8,13 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewright.interpret.faults import UnsupportedOperation
+from tilewright.interpret.faults import unknown
 from tilewright.interpret.numbers import floats
 from tilewright.interpret.numbers import integers
 from tilewright.interpret.numbers.dtypes import Element
 from tilewright.interpret.numbers.dtypes import as_tensor
-from tilewright.interpret.operations.functions import in_float32
-from tilewright.interpret.operations.functions import in_float64
 from tilewright.interpret.translate.lowering import Step
 from tilewright.interpret.translate.lowering import lowers
 from tilewright.interpret.translate.operands import element_of
@@ -29,7 +27,7 @@ def _binary_arithmetic(op: Any) -> Step:
     if element.is_integer:
         function = integers.arithmetic(op.fn, element)
         if function is None:
-            raise UnsupportedOperation(f"the interpreter has no {op.fn} of {element.name}")
+            raise unknown(f"{op.fn} of {element.name}")
         return Step(function, (op.lhs, op.rhs))
     mode = op.rounding_mode.value if op.rounding_mode else None
     propagate_nan = getattr(op, "propagate_nan", False)
@@ -58,12 +56,12 @@ def float_arithmetic(
             function = torch.maximum if propagate_nan else torch.fmax
             return floats.flushing(function) if flush_to_zero else function
         case "c_mod":
-            return in_float32(torch.fmod, element)
+            return floats.in_float32(torch.fmod, element)
         case "pow":
-            return in_float64(torch.pow, element)
+            return floats.in_float64(torch.pow, element)
         case "atan2":
-            return in_float64(torch.atan2, element)
-    raise UnsupportedOperation(f"the interpreter has no {name} of {element.name}")
+            return floats.in_float64(torch.atan2, element)
+    raise unknown(f"{name} of {element.name}")
 
 
 @lowers("raw_fpowi")

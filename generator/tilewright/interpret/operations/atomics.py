@@ -32,6 +32,7 @@ from tilewright.interpret.operations.tiles import tile_access
 from tilewright.interpret.run import Run
 from tilewright.interpret.translate.lowering import Step
 from tilewright.interpret.translate.lowering import lowers
+from tilewright.interpret.translate.operands import shape_of
 
 Combine = Callable[[Tensor, Tensor], Tensor]  # what memory holds and an update, to what it holds then
 
@@ -62,7 +63,7 @@ _ASSOCIATIVE: dict[str, Combine] = {
 @lowers("tile_atomic_rmw", "mode", "memory_order", "memory_scope")
 def _tile_atomic_rmw(op: Any) -> Step:
     site = access.site(op, op.pointer, pointee(op.pointer))
-    shape = tuple(op.pointer.get_type().shape)
+    shape = shape_of(op.pointer)
     mode = op.mode.name
     return Step(
         lambda run, pointer, update, mask: read_modify_write(site, mode, shape, run, pointer, update, mask),
@@ -75,7 +76,7 @@ def _tile_atomic_rmw(op: Any) -> Step:
 @lowers("tile_atomic_cas", "memory_order", "memory_scope")
 def _tile_atomic_cas(op: Any) -> Step:
     site = access.site(op, op.pointer, pointee(op.pointer))
-    shape = tuple(op.pointer.get_type().shape)
+    shape = shape_of(op.pointer)
     return Step(
         lambda run, *operands: compare_and_swap(site, shape, run, *operands),
         (op.pointer, op.expected, op.desired, op.mask),

@@ -13,12 +13,12 @@ from tilewright.interpret.numbers.dtypes import FLOAT64
 from tilewright.interpret.numbers.dtypes import INT64
 from tilewright.interpret.numbers.dtypes import Element
 from tilewright.interpret.numbers.dtypes import as_tensor
-from tilewright.interpret.numbers.dtypes import element as element_of_dtype
 from tilewright.interpret.numbers.dtypes import wrap
 from tilewright.interpret.operations.casts import cast
 from tilewright.interpret.translate.lowering import Step
 from tilewright.interpret.translate.lowering import lowers
 from tilewright.interpret.translate.operands import element_of
+from tilewright.interpret.translate.operands import is_tile
 from tilewright.interpret.translate.operands import shape_of
 
 
@@ -29,10 +29,9 @@ def _constant(op: Any) -> Step:
 
 def _value(op: Any) -> Any:
     """The value of a constant; of what is no tile, such as a dtype or a string, itself."""
-    kind = op.result_var.get_type()
-    if not hasattr(kind, "dtype") or not hasattr(kind, "shape"):
+    if not is_tile(op.result_var):
         return op.value
-    return constant(op.value, element_of_dtype(kind.dtype), shape_of(op.result_var))
+    return constant(op.value, element_of(op.result_var), shape_of(op.result_var))
 
 
 def _always(value: Any) -> Any:
@@ -81,10 +80,9 @@ def _arange(op: Any) -> Step:
 
 @lowers("make_dummy")
 def _dummy(op: Any) -> Step:
-    kind = op.result_var.get_type()
-    if not hasattr(kind, "dtype") or not hasattr(kind, "shape"):
+    if not is_tile(op.result_var):
         return Step(_always(None), ())
-    return Step(_always(constant(0, element_of_dtype(kind.dtype), shape_of(op.result_var))), ())
+    return Step(_always(constant(0, element_of(op.result_var), shape_of(op.result_var))), ())
 
 
 @lowers("assign")

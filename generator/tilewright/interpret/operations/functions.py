@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewright.interpret.faults import UnsupportedOperation
+from tilewright.interpret.faults import unknown
 from tilewright.interpret.numbers import floats
 from tilewright.interpret.numbers import integers
 from tilewright.interpret.numbers.dtypes import Element
@@ -56,26 +56,9 @@ def unary(name: str, element: Element, mode: str | None = None, flush_to_zero: b
     if name == "sqrt":
         return floats.rounded(name, element, mode, flush_to_zero)
     if name not in _ROUNDED:
-        raise UnsupportedOperation(f"the interpreter has no {name} of {element.name}")
-    function = (in_float64 if name in _BY_PLACE else in_float32)(_ROUNDED[name], element)
+        raise unknown(f"{name} of {element.name}")
+    function = (floats.in_float64 if name in _BY_PLACE else floats.in_float32)(_ROUNDED[name], element)
     return floats.flushing(function) if flush_to_zero else function
-
-
-def in_float32(function: Callable[..., Tensor], element: Element) -> Callable[..., Tensor]:
-    """`function`, computed in float32 and rounded if the dtype is narrower."""
-    if element.bits > 16:
-        return function
-    return lambda *operands: function(*(each.to(torch.float32) for each in operands)).to(element.compute)
-
-
-def in_float64(function: Callable[..., Tensor], element: Element) -> Callable[..., Tensor]:
-    """`function`, computed in float64 and rounded, so that the result does not depend on the place in a tile.
-
-    That of float64 itself may differ in the last bit.
-    """
-    if element.bits == 64:
-        return function
-    return lambda *operands: function(*(each.to(torch.float64) for each in operands)).to(element.compute)
 
 
 def _of_integers(name: str, element: Element) -> Unary:
@@ -86,4 +69,4 @@ def _of_integers(name: str, element: Element) -> Unary:
             return integers.negative(element)
         case "invert" | "bitwise_not":
             return integers.invert(element)
-    raise UnsupportedOperation(f"the interpreter has no {name} of {element.name}")
+    raise unknown(f"{name} of {element.name}")

@@ -21,6 +21,7 @@ from tilewright.interpret.numbers.dtypes import wrap
 from tilewright.interpret.run import Run
 from tilewright.interpret.translate.lowering import Step
 from tilewright.interpret.translate.lowering import lowers
+from tilewright.interpret.translate.operands import shape_of
 
 
 def pointee(pointer: Any) -> Any:
@@ -31,7 +32,7 @@ def pointee(pointer: Any) -> Any:
 @lowers("load_pointer", "latency")
 def _load_pointer(op: Any) -> Step:
     site = access.site(op, op.pointer, pointee(op.pointer))
-    shape = tuple(op.pointer.get_type().shape)
+    shape = shape_of(op.pointer)
     return Step(
         lambda run, pointer, mask, padding: load_pointer(site, shape, run, pointer, mask, padding),
         (op.pointer, op.mask, op.padding_value),

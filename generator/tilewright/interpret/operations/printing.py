@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from tilewright.interpret.numbers.dtypes import Element
-from tilewright.interpret.numbers.dtypes import element
 from tilewright.interpret.numbers.minifloats import decode
 from tilewright.interpret.run import Run
 from tilewright.interpret.translate.lowering import Step
 from tilewright.interpret.translate.lowering import lowers
+from tilewright.interpret.translate.operands import element_of
 
 _CONVERSION = re.compile(r"%(?:%|([ #0+-]?)(\d*)(\.\d+)?(hh|h|ll|l)?([diuoxXeEfFgGaA]))")
 _BITS = {"hh": 8, "h": 16, "": 32, "l": 64, "ll": 64}
@@ -23,7 +23,7 @@ Formatter = Callable[[Any], str]
 @lowers("tile_printf", "format")
 def _printf(op: Any) -> Step:
     text, formatters = parse(op.format)
-    elements = [element(operand.get_type().dtype) for operand in op.args]
+    elements = [element_of(operand) for operand in op.args]
 
     def printf(run: Run, values: tuple[Any, ...]) -> None:
         numbers = map(_numbers, values, elements)

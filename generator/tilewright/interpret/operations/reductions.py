@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewright.interpret.numbers.dtypes import INT64
+from tilewright.interpret.numbers.dtypes import as_tensor
 from tilewright.interpret.operations.shapes import same_blocks
 
 Body = Callable[..., Sequence[Any]]
@@ -58,7 +60,7 @@ def _call(body: Body, pairs: Sequence[Tensor]) -> list[Tensor]:
     results = []
     for result, operand in zip(body(*pairs), pairs[::2], strict=True):
         if not isinstance(result, Tensor):
-            result = torch.full((1,), result if result < 2**63 else result - 2**64, dtype=operand.dtype)
+            result = as_tensor(result, INT64).to(operand.dtype)
         if result.shape[1:] != shape[1:]:
             result = result.reshape(len(result), *[1] * (len(shape) - 1)).expand(len(result), *shape[1:])
         results.append(result)

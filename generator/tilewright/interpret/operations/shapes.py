@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tilewright.interpret.faults import OutOfBounds
 from tilewright.interpret.numbers.dtypes import Element
+from tilewright.interpret.numbers.dtypes import as_scalar
 from tilewright.interpret.numbers.dtypes import as_tensor
 from tilewright.interpret.translate.lowering import Step
 from tilewright.interpret.translate.lowering import lowers
@@ -35,7 +36,7 @@ def reshaping(element: Element, shape: tuple[int, ...]) -> Callable[[Any], Any]:
             return x
         if len(x) > 1:
             return x.reshape(-1)
-        return x.item() & element.highest if element.kind == "u" else x.item()
+        return as_scalar(x, element)
 
     return reshape_to_scalar if shape == () and element.is_integer else reshape
 

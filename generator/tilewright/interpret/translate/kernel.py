@@ -16,8 +16,8 @@ from cuda.tile._ir.type import TokenTy
 
 from tilewright.interpret.faults import Location
 from tilewright.interpret.faults import UnsupportedOperation
+from tilewright.interpret.faults import unknown
 from tilewright.interpret.frontend import TypedKernel
-from tilewright.interpret.numbers.dtypes import element
 from tilewright.interpret.operations import control
 from tilewright.interpret.operations.reductions import reduce
 from tilewright.interpret.operations.reductions import scan
@@ -29,6 +29,7 @@ from tilewright.interpret.translate.liveness import releases
 from tilewright.interpret.translate.liveness import tile_bytes
 from tilewright.interpret.translate.lowering import LOWERINGS
 from tilewright.interpret.translate.lowering import Step
+from tilewright.interpret.translate.operands import element_of
 
 _MOST_CONSTANT_BYTES = 2**20  # of a value that is kept with the translated kernel
 _NOTHING_TO_DO = {
@@ -61,7 +62,10 @@ def translate(kernel: TypedKernel, watch: Callable[[Any, Step], Step] | None = N
     try:
         code = compile(source, f"<translated kernel {kernel.name}>", "exec")
     except SyntaxError as err:  # Python nests 20 loops and 100 indentations at most
-        raise UnsupportedOperation(f"kernel {kernel.name} nests too many loops and branches: {err.msg}") from err
+        raise UnsupportedOperation(
+            f"kernel {kernel.name} nests too many loops and branches: {err.msg}\n"
+            "the interpreter runs up to 20 loops in each other: make one loop of several"
+        ) from err
     exec(code, writer.globals)
     return TranslatedKernel(
         name=kernel.name,
@@ -145,7 +149,7 @@ class _Writer:
         self._assign(op.body_vars, op.initial_values, op)
         if op.is_for_loop:
             bounds = ", ".join(map(self._value, (op.start, op.stop, op.step)))
-            dtype = element(op.induction_var.get_type().dtype).compute
+            dtype = element_of(op.induction_var).compute
             self._write(f"for {self._name(op.induction_var)} in indices({bounds}, {dtype}):", op)
         else:
             self._write("while True:", op)
@@ -199,7 +203,7 @@ class _Writer:
     def _body(self, op: Any, call: str) -> None:
         for variable in outer_variables(op.body):
             if tile_bytes(variable):
-                raise UnsupportedOperation(_unsupported(op, "a tile from outside in the function of a reduction"))
+                raise unknown(f"a tile from outside in the function of a reduction ({op.loc})")
             if variable.name not in self._constants:
                 name = self._name(variable)
                 self._write(f"{name} = captured({name})", op)
@@ -214,7 +218,7 @@ class _Writer:
     def _step(self, op: Any, scope: _Scope) -> None:
         lowering = LOWERINGS.get(op.op)
         if lowering is None:
-            raise UnsupportedOperation(_unsupported(op, f"the operation {op.op}"))
+            raise unknown(f"the operation {op.op} ({op.loc})")
         self._require_known(op, lowering.attributes)
         step = lowering.handler(op)
         if self._watch is not None:
@@ -258,7 +262,7 @@ class _Writer:
     def _require_known(self, op: Any, attributes: frozenset[str] | set[str]) -> None:
         for name in op._attribute_names:
             if name not in attributes:
-                raise UnsupportedOperation(_unsupported(op, f"the attribute {name} of the operation {op.op}"))
+                raise unknown(f"the attribute {name} of the operation {op.op} ({op.loc})")
 
     # Names
 
@@ -283,7 +287,3 @@ class _Writer:
     def _assign(self, targets: Sequence[Any], values: Sequence[Any], op: Any) -> None:
         if targets:
             self._write(f"{self._targets(targets)} = {', '.join(map(self._value, values))}", op)
-
-
-def _unsupported(op: Any, what: str) -> str:
-    return f"the interpreter does not know {what} ({op.loc})\ninstall a release of cuda-tile that it is tested with"

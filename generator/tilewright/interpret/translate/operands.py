@@ -19,6 +19,12 @@ def shape_of(var: Any) -> tuple[int, ...]:
     return tuple(var.get_type().shape)
 
 
+def is_tile(var: Any) -> bool:
+    """Whether a variable of the compiler's IR is a tile, not for one a string or a function."""
+    kind = var.get_type()
+    return hasattr(kind, "dtype") and hasattr(kind, "shape")
+
+
 def require_computable(name: str, element: Element) -> None:
     """Raise `UnsupportedOperation` for floats that GPUs only move, convert and multiply as matrices."""
     if element.encoded or element.name == "tfloat32":
