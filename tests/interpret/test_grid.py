@@ -191,3 +191,46 @@ def test_interrupt_leaves_no_half_done_batch():
     with pytest.raises(KeyboardInterrupt):
         run_grid(work(function, (8, 1, 1), memory=memory))
     assert results.tolist() == [0] * 8
+
+
+def looping(steps, batches):
+    """A function whose blocks all take this many iterations."""
+
+    def function(run):
+        batches.append(run.size)
+        for _ in range(steps):
+            run.count_step()
+
+    return function
+
+
+def test_large_batch_does_not_wait_for_a_loop_that_never_ends():
+    batches, taken = [], []
+
+    def function(run):
+        batches.append(run.size)
+        try:
+            for _ in range(10**9):
+                run.count_step()
+        finally:
+            taken.append(run.steps * run.size)
+
+    with pytest.raises(FailedBlock) as caught:
+        run_grid(work(function, (2**16, 1, 1), at_once=2**16, step_limit=2**20))
+    assert isinstance(caught.value.error, StepLimitExceeded)
+    assert "within 1048576 iterations" in str(caught.value.error)
+    assert batches == [2**16, 1]
+    assert sum(taken) < 2**29
+
+
+def test_long_loop_that_ends_costs_few_attempts():
+    batches = []
+    run_grid(work(looping(50_000, batches), (1000, 1, 1), at_once=1000, step_limit=2**20))
+    assert batches == [1000, 1, 999, 1, 998]
+
+
+def test_batch_that_reaches_the_limit_is_run_one_by_one():
+    batches = []
+    with pytest.raises(FailedBlock):
+        run_grid(work(looping(101, batches), (5, 1, 1), step_limit=100))
+    assert batches == [5, 1]

@@ -1,7 +1,8 @@
 """Run a translated kernel over its grid: many blocks at once, fewer where they disagree.
 
 A batch whose blocks disagree about control flow is undone and split by what they disagree about; one that fails is
-undone and halved, until the first block that fails runs alone and its error names it.
+undone and halved, until the first block that fails runs alone and its error names it. One that takes many iterations is
+undone until its first block has ended alone, so that kernels that never end are found without waiting for all blocks.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from tilewright.interpret.check.checker import Checker
 
 _MOST_BLOCKS = 2**16  # at once, of kernels that compute with scalars only
+_FIRST_STEPS = 2**12  # of a large batch, after which its first block has to show that it ends at all
+_FIRST_BLOCK_STEPS = 2**22  # of all blocks of a smaller one
+_MORE_STEPS = 8  # times those before, when it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +73,29 @@ def _blocks_at_once(work: Work) -> int:
     return max(1, min(_MOST_BLOCKS, work.settings.batch_bytes // max(1, work.kernel.block_bytes)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Blocks that run at once, and the iterations of loops that they may take."""
+
+    blocks: torch.Tensor
+    steps: int
+
+
 def _run(work: Work, blocks: torch.Tensor) -> None:
     """Run these blocks, in one batch if they agree."""
-    pending = [blocks]  # last first
+    pending = [_Batch(blocks, max(_FIRST_STEPS, _FIRST_BLOCK_STEPS // len(blocks)))]  # last first
     while pending:
-        blocks = pending.pop()
-        pending.extend(reversed(_attempt(work, blocks)))
+        pending.extend(reversed(_attempt(work, pending.pop())))
 
 
-def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
+def _attempt(work: Work, batch: _Batch) -> Sequence[_Batch]:
     """Run these blocks at once; if that does not do, undo it and return the batches to run instead."""
+    blocks, most = batch.blocks, work.settings.step_limit
     run = Run(
         grid=work.grid,
         blocks=blocks,
         memory=work.memory,
-        step_limit=work.settings.step_limit,
+        step_limit=most if len(blocks) == 1 else min(most, batch.steps),
         checker=work.checker,
         output=work.output,
     )
@@ -95,13 +107,16 @@ def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
         if run.checker is not None:
             run.checker.leave(run.steps)
         return ()
+    steps = batch.steps
     work.memory.begin(work.settings.batch_bytes)
     try:
         work.kernel.function(run, *work.arguments)
     except Diverge as divergence:
         instead = _one_by_one(blocks) if work.memory.ordered else _split(blocks, divergence.condition)
     except StepLimitExceeded:
-        instead = _one_by_one(blocks)  # one block may wait for another
+        waits = work.memory.ordered or steps >= most  # one block may wait for another
+        instead = _one_by_one(blocks) if waits else [blocks[:1], blocks[1:]]
+        steps *= _MORE_STEPS
     except Exception:  # a fault, or too little memory for so many blocks
         instead = [blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]]
     except BaseException:
@@ -111,7 +126,7 @@ def _attempt(work: Work, blocks: torch.Tensor) -> Sequence[torch.Tensor]:
         work.memory.commit()
         return ()
     work.memory.undo()
-    return instead
+    return [_Batch(each, steps) for each in instead]
 
 
 def _split(blocks: torch.Tensor, condition: torch.Tensor | None) -> Sequence[torch.Tensor]:
