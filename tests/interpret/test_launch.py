@@ -8,6 +8,8 @@ import cuda.tile as ct
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tilewright.interpret.faults import KernelAssertionError
 from tilewright.interpret.faults import LaunchError
@@ -450,3 +452,56 @@ def test_partial_application_of_the_launcher_is_what_a_host_installs():
     y = torch.zeros(4)
     functools.partial(LAUNCHER.launch, 0)((1,), double, (torch.ones(4), y), programmatic_dependent_launch=True)
     assert y.tolist() == [2.0] * 4
+
+
+def test_views_of_the_other_sign_are_refused():
+    view = torch.imag(torch.complex(torch.ones(4), torch.ones(4)).conj())
+    with pytest.raises(LaunchError, match="resolve_neg"):
+        launch((1,), double, view, torch.zeros(4))
+
+
+def test_tensors_of_a_transform_are_refused():
+    def host(x):
+        launch((1,), double, x, x)
+        return x.sum()
+
+    with pytest.raises(LaunchError, match=r"torch\.func"):
+        torch.vmap(host)(torch.ones(2, 4))
+    with pytest.raises(LaunchError, match=r"torch\.func"):
+        torch.func.grad(host)(torch.ones(4))
+
+
+def test_tensors_without_memory_are_refused():
+    with FakeTensorMode() as mode:
+        x = torch.ones(4)
+    with pytest.raises(LaunchError, match="FakeTensor"):
+        launch((1,), double, x, x)
+    with mode, pytest.raises(LaunchError, match="FakeTensor"):
+        launch((1,), double, x, x)
+
+
+def test_modes_of_the_host_do_not_see_the_operations_of_a_kernel():
+    x, y = torch.arange(4.0), torch.zeros(4)
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Watch():
+        launch((1,), double, x, y)
+        assert seen == []
+        x + y
+    assert seen == [torch.ops.aten.add.Tensor]
+    assert y.tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_numbers_of_numpy_are_refused_with_advice():
+    with pytest.raises(TypeError, match=r"float32 of NumPy.*item\(\)"):
+        launch((1,), fill, torch.zeros(4), np.float32(2))
+
+
+def test_lambda_is_refused():
+    with pytest.raises(LaunchError, match="lambda"):
+        launch((1,), ct.kernel(lambda X: ct.store(X, (0,), 1.0)), torch.zeros(4))

@@ -29,6 +29,7 @@ def _as_tensor(value: Any) -> Any:
                 "the interpreter runs on strided tensors in the memory of the CPU\n"
                 "pass tensor.cpu(), of a sparse one tensor.to_dense()"
             )
+        _require_own_memory(value)
         return value
     if isinstance(value, (bool, int, float)):
         return value
@@ -37,7 +38,8 @@ def _as_tensor(value: Any) -> Any:
     if isinstance(value, list):
         return list(map(_as_tensor, value))
     if hasattr(value, "__array_interface__"):
-        raise TypeError("a launch cannot pass NumPy arrays, on a GPU neither; pass torch.from_numpy(array)")
+        pass_instead = "torch.from_numpy(array)" if value.shape else "its item(), a number of Python"
+        raise TypeError(f"a launch cannot pass {type(value).__name__} of NumPy, on a GPU neither; pass {pass_instead}")
     if hasattr(value, "__dlpack__"):
         return _as_tensor(torch.from_dlpack(value))
     if hasattr(value, "__cuda_array_interface__"):
@@ -45,6 +47,21 @@ def _as_tensor(value: Any) -> Any:
             "the launch passes an array on a GPU; the interpreter runs in the memory of the CPU\ncopy the array there"
         )
     return value
+
+
+def _require_own_memory(tensor: torch.Tensor) -> None:
+    """Raises `LaunchError` for a tensor that is computed from another one, or that stands for others."""
+    if tensor.is_neg():
+        raise LaunchError("the launch passes a view whose memory has the other sign\npass tensor.resolve_neg()")
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        raise LaunchError(
+            "the launch passes a tensor of a transform of torch.func, which has no memory\n"
+            "launch in a torch.autograd.Function with setup_context and vmap"
+        )
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        raise LaunchError(
+            f"the launch passes a {type(tensor).__name__}, which has no memory of its own\npass the tensors behind it"
+        )
 
 
 @dataclass(slots=True)

@@ -72,6 +72,8 @@ def _typed_kernel(annotated_function: Any, parameters: Sequence[Any], arch: str)
 
 
 def _function_hir(function: Any) -> Any:
+    if function.__name__ == "<lambda>":
+        raise LaunchError("a kernel cannot be a lambda\ndefine it with def")
     # cuda-tile 1.6 replaced the flag by an enumeration.
     mode = {"mode": ast2hir.HirMode.ENTRY_POINT} if hasattr(ast2hir, "HirMode") else {"entry_point": True}
     try:

@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from tilewright.cutile.signature import annotations_of
 from tilewright.cutile.signature import signature
@@ -82,7 +83,7 @@ class Launcher:
         if not isinstance(kernel_args, tuple):
             raise TypeError(f"a launch takes the kernel's arguments as a tuple, not as {type(kernel_args).__name__}")
         # The tensors may be of a subclass that stands for a GPU's, or be used under a mode of the host.
-        with torch._C.DisableTorchFunction(), torch.no_grad(), _without_autocast():
+        with torch._C.DisableTorchFunction(), torch.no_grad(), _without_autocast(), _without_dispatch():
             work = self._prepare(checked_grid(grid), kernel, kernel_args)
             with _noted(work.kernel.name):
                 (run_checked if self.settings.check else run_grid)(work)
@@ -136,6 +137,11 @@ def checked_grid(grid: Any) -> Grid:
 def _without_autocast() -> AbstractContextManager[Any]:
     """Where products of matrices have the dtype of their operands; quick where they have it anyway."""
     return torch.autocast("cpu", enabled=False) if torch.is_autocast_enabled("cpu") else nullcontext()
+
+
+def _without_dispatch() -> AbstractContextManager[Any]:
+    """Where no mode of the host, as one that counts operations, sees those of the kernel; quick where there is none."""
+    return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
 
 
 @contextmanager
