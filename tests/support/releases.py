@@ -11,6 +11,7 @@ from tilewright.render import Batch
 from tilewright.render import Source
 from tilewright.render import locate
 
+GENERATOR = Path(__file__).parents[2] / "generator"
 NEXT = "99.0.0"
 KERNEL = "template/standalone/{{ package }}/{{ op }}/cutile.py.jinja"
 INTERFACE = "template/standalone/{{ package }}/{{ op }}/interface.py.jinja"

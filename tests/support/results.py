@@ -60,9 +60,7 @@ STATUS = (
 )
 
 STANDING = Standing(
-    behind=(
-        Behind(name="gelu", version="v0.0.9", releases=(Release(version="0.1.0", entries=("Faster kernels.",)),)),
-    ),
+    behind=(Behind(name="gelu", version="v0.0.9", releases=(Release(version="0.1.0", entries=("Faster kernels.",)),)),),
     detached={"gelu": ("tests",)},
 )
 

@@ -48,7 +48,7 @@ def unpacked(current):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_edits_at_the_ends_of_files_and_removed_files_survive(current, unpacked, tmp_path, version):
-    folder = unpacked.batch(version, "", tmp_path).template.local_abspath.parent
+    folder = unpacked.batch(version, "", tmp_path).folder.parent
     host = tmp_path / "host"
     releases.make_host(host, Source(root=folder, recorded=None), *OPERATORS)
     for answers in OPERATORS:

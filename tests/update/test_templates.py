@@ -82,7 +82,7 @@ def test_a_release_is_taken_from_where_the_operator_was_made_from(elsewhere, tmp
     origin = {"relative": "../elsewhere", "file": f"file://{repository}"}.get(form, str(repository))
     version = git(repository, "rev-parse", "HEAD").strip() if form == "commit" else "v1.0.0"
     with Templates(source) as found:
-        assert found.batch(version, origin, host).template.local_abspath.name == "template"
+        assert found.batch(version, origin, host).folder.name == "template"
 
 
 def test_a_shallow_clone_without_the_tag_is_told_to_fetch_it(elsewhere, tmp_path):
@@ -107,4 +107,4 @@ def test_the_working_tree_is_its_own_version(pristine, tmp_path):
     source, _ = pristine
     with Templates(Source(root=source.root, recorded=None)) as found:
         assert found.own_version == f"v{NEXT}"
-        assert found.batch(NEXT, "", tmp_path).template.local_abspath == source.template
+        assert found.batch(NEXT, "", tmp_path).folder == source.template

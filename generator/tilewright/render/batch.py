@@ -21,7 +21,7 @@ class Batch:
     """One template folder, rendered as `copier copy` and `copier update` render it, in memory."""
 
     def __init__(self, template: Path) -> None:
-        self._template = template
+        self.folder = template
 
     def render(self, answers: Mapping[str, Any], destination: Path, *, source: str, recorded: bool) -> Rendering:
         """One operator; `source` is where its record says that the template is.
@@ -51,7 +51,7 @@ class Batch:
         """What copier knows of the template; read once."""
         from copier._template import Template
 
-        return Template(url=str(self._template))
+        return Template(url=str(self.folder))
 
     @cached_property
     def is_shared(self) -> Callable[[PurePosixPath], bool]:
@@ -59,11 +59,16 @@ class Batch:
         return matcher(self.template.skip_if_exists)
 
     @cached_property
+    def is_excluded(self) -> Callable[[PurePosixPath], bool]:
+        """Whether the template leaves a file alone, also one that an earlier version made."""
+        return matcher(self.template.exclude)
+
+    @cached_property
     def environment(self) -> Any:
         """The Jinja environment, which keeps what it has compiled and parsed."""
         from copier._main import Worker
 
-        worker = Worker(src_path=str(self._template), quiet=True)
+        worker = Worker(src_path=str(self.folder), quiet=True)
         environment: Any = worker.jinja_env
         environment.from_string = lru_cache(_KEPT)(environment.from_string)
         environment.filters["from_yaml"] = _remembered(environment.filters["from_yaml"])

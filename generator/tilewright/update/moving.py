@@ -1,0 +1,126 @@
+"""Move one operator from its version of the template to another: render it twice and lay both beside its files."""
+
+import os
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from tilewright.config import ANSWERS
+from tilewright.errors import UsageError
+from tilewright.model.host import Host
+from tilewright.render import Batch
+from tilewright.render import RenderedFile
+from tilewright.render import Rendering
+from tilewright.update.detached import read_detached
+from tilewright.update.detached import step_of
+from tilewright.update.migrations import migrate
+from tilewright.update.outcome import OperatorUpdate
+from tilewright.update.registration import Registered
+from tilewright.update.sides import Sides
+from tilewright.update.templates import Templates
+from tilewright.update.versions import recorded_version
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """One operator that is behind, as both versions of the template make it."""
+
+    update: OperatorUpdate
+    sides: tuple[Sides, ...]
+    registered: Registered | None  # in a TileGym checkout, unless its owner has taken that over
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Version:
+    """A template and what it makes of the operator."""
+
+    batch: Batch
+    rendering: Rendering
+    version: str
+
+
+def move(host: Host, templates: Templates, op: str, answers: Mapping[str, Any], target: str) -> Moved:
+    """Render an operator by its record, and by the version `target`.
+
+    Raises:
+        UsageError: The recorded version does not accept the recorded answers, or a link is in the place of a file.
+        MissingError: A template is neither in the package nor where the operator came from.
+        RenderError: A template fails.
+    """
+    version, origin = recorded_version(op, dict(answers)), str(answers.get("_src_path", ""))
+    given = {key: value for key, value in answers.items() if not key.startswith("_")}
+    batch = templates.batch(version, origin, host.root)
+    with _naming(op, version):
+        rendering = batch.render(given, host.root, source=origin, recorded=False)
+    old = _Version(batch=batch, rendering=rendering, version=version)
+    batch = templates.batch(target, origin, host.root)
+    migrated = migrate(given, batch.folder, old=version, new=target)
+    rendering = batch.render(migrated, host.root, source=origin, recorded=True)
+    new = _Version(batch=batch, rendering=rendering, version=target)
+    detached = read_detached(op, host.root)
+    is_registered = host.layout == "tilegym" and not {"stub", "registration"} & detached.keys()
+    return Moved(
+        update=OperatorUpdate(name=op, old=version, new=target, detached=tuple(detached)),
+        sides=tuple(sides for sides in _sides(host, op, old, new) if step_of(sides.path, op) not in detached),
+        registered=_registered(host, op, old, new, origin) if is_registered else None,
+    )
+
+
+@contextmanager
+def _naming(op: str, version: str) -> Iterator[None]:
+    """An answer that its own template does not accept was edited by hand; say where it is."""
+    try:
+        yield
+    except UsageError as error:
+        path = ANSWERS / f"{op}.yml"
+        raise UsageError(
+            f"{path}: {error.what}",
+            expected=f"expected answers that the template {version} accepts",
+            hint=f"mend it, or take it from the history: git checkout HEAD -- {path}",
+        ) from error
+
+
+def _sides(host: Host, op: str, old: _Version, new: _Version) -> Iterator[Sides]:
+    """The files that the operator owns, and those of the host that the new version adds."""
+    before, after = _by_path(op, old), _by_path(op, new)
+    for path in {**before, **after}:
+        base, template = before.get(path), after.get(path)
+        target = host.root / path
+        if template is None and base is not None and (base.shared or new.batch.is_excluded(path)):
+            continue  # the template gives up a file that it does not own any more
+        if template is not None and template.shared and (base is not None or os.path.lexists(target)):
+            continue  # written once, then its owner's, also if he has removed it
+        if target.is_symlink() or (os.path.lexists(target) and not target.is_file()):
+            raise UsageError(
+                f"{target} is a link or a folder",
+                expected="expected a file, as the template makes it",
+                hint=f"put the file there, or keep its step to yourself: tilewright detach {op} STEP",
+            )
+        yield Sides(
+            path=path,
+            base=base.content if base else None,
+            owner=target.read_bytes() if target.exists() else None,
+            template=template.content if template else None,
+        )
+
+
+def _by_path(op: str, made: _Version) -> dict[PurePosixPath, RenderedFile]:
+    """The files; the record names the version that was asked for, whatever the template calls itself."""
+    record = PurePosixPath(ANSWERS, f"{op}.yml")
+    files = {file.path: file for file in made.rendering.files}
+    commit = f"_commit: {made.version}\n".encode()
+    lines = files[record].content.splitlines(keepends=True)
+    content = b"".join(commit if line.startswith(b"_commit:") else line for line in lines)
+    return {**files, record: RenderedFile(path=record, content=content, shared=False)}
+
+
+def _registered(host: Host, op: str, old: _Version, new: _Version, origin: str) -> Registered:
+    stubs = []
+    for made in (old, new):
+        answers = {**made.rendering.answers, "layout": "stub"}
+        [stub] = made.batch.render(answers, host.root, source=origin, recorded=False).files
+        stubs.append(stub.content.decode())
+    return Registered(op=op, placement=new.rendering.answers["placement"], old=stubs[0], new=stubs[1])
