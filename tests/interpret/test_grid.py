@@ -19,9 +19,7 @@ from tilewright.interpret.translate.kernel import TranslatedKernel
 
 
 def work(function, grid, *, at_once=8, in_order=False, memory=None, step_limit=100, block_bytes=1000):
-    kernel = TranslatedKernel(
-        name="kernel", function=function, source="", block_bytes=block_bytes, in_order=in_order, typed=None
-    )
+    kernel = TranslatedKernel(name="kernel", function=function, block_bytes=block_bytes, in_order=in_order, typed=None)
     settings = Settings(batch_bytes=at_once * block_bytes, step_limit=step_limit)
     return Work(kernel=kernel, grid=grid, arguments=(), memory=memory or Memory(), settings=settings)
 

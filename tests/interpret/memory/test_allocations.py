@@ -8,6 +8,7 @@ from tests.support.memory_access import addresses_of
 from tests.support.memory_access import run_over
 from tilewright.interpret.faults import MisalignedAccess
 from tilewright.interpret.faults import OutOfBounds
+from tilewright.interpret.memory.allocations import LogFull
 from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.run import Diverge
 
@@ -72,6 +73,19 @@ def test_commit_keeps_the_writes():
     memory.commit()
     memory.undo()
     assert tensor.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("change", ["write", "accumulate"])
+def test_a_change_that_the_log_has_no_room_for_is_not_made(change):
+    tensor = torch.zeros(4)
+    memory = memory_of(tensor)
+    memory.begin(most_bytes=40)  # of 12 for each element: its old value and its place
+    getattr(memory, change)(addresses_of(tensor, 0, 1, 2), torch.ones(3))
+    with pytest.raises(LogFull):
+        getattr(memory, change)(addresses_of(tensor, 3), torch.ones(1))
+    assert tensor.tolist() == [1.0, 1.0, 1.0, 0.0]
+    memory.undo()
+    assert tensor.tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize(

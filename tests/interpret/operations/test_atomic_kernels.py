@@ -4,7 +4,9 @@ import cuda.tile as ct
 import pytest
 import torch
 
+from tilewright.interpret.faults import UnsupportedOperation
 from tilewright.interpret.launch import Launcher
+from tilewright.interpret.operations import atomics
 
 Const = ct.Constant[int]
 
@@ -78,3 +80,9 @@ def test_tiles_of_a_view_are_added_up_inside_of_the_array():
     x, out = torch.rand(6, 10, dtype=torch.float64), torch.zeros(2, 10, dtype=torch.float64)
     launch(reduce_tiles, (3, 3), x, out, 2, 4)
     torch.testing.assert_close(out, x.view(3, 2, 10).sum(0))
+
+
+def test_a_mode_that_is_not_known_is_named(monkeypatch):
+    monkeypatch.delitem(atomics._ASSOCIATIVE, "ADD_INT")
+    with pytest.raises(UnsupportedOperation, match="does not know the atomic operation ADD_INT\ninstall a release"):
+        launch(histogram, (8,), torch.zeros(512, dtype=torch.int64), torch.zeros(16, dtype=torch.int32), 64)

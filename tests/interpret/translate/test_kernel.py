@@ -58,6 +58,15 @@ def test_unknown_attribute_is_named(monkeypatch):
         translated(exponential, torch.zeros(1024), torch.zeros(1024))
 
 
+def test_unknown_name_in_an_attribute_is_named(monkeypatch):
+    def handler(op):
+        return {}[op.fn]
+
+    monkeypatch.setitem(LOWERINGS, "unaryop", Lowering(handler, LOWERINGS["unaryop"].attributes))
+    with pytest.raises(UnsupportedOperation, match=r"does not know 'exp' of the operation unaryop \(.*\)\ninstall"):
+        translated(exponential, torch.zeros(1024), torch.zeros(1024))
+
+
 def test_operation_is_lowered_once():
     with pytest.raises(ValueError, match="unaryop is lowered twice"):
         lowers("unaryop")(LOWERINGS["unaryop"].handler)

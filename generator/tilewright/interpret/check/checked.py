@@ -15,20 +15,18 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from tilewright.interpret.check.checker import Checker
-from tilewright.interpret.check.dataflow import Dataflow
 from tilewright.interpret.check.extents import BITS
 from tilewright.interpret.check.extents import elements_of
 from tilewright.interpret.check.findings import CheckError
 from tilewright.interpret.check.findings import Finding
 from tilewright.interpret.check.findings import Kind
+from tilewright.interpret.check.sources import sources
 from tilewright.interpret.faults import StepLimitExceeded
-from tilewright.interpret.frontend import TypedKernel
 from tilewright.interpret.grid import FailedBlock
 from tilewright.interpret.grid import Work
 from tilewright.interpret.grid import run_grid
@@ -162,35 +160,3 @@ def _copy(memory: Memory) -> list[Tensor]:
 def _restore(memory: Memory, copies: Sequence[Tensor]) -> None:
     for allocation, copy in zip(memory.allocations, copies, strict=True):
         allocation.flat(torch.uint8).copy_(copy)
-
-
-def sources(kernel: TypedKernel, arguments: Sequence[Any], memory: Memory) -> dict[str, list[Extent]]:
-    """The arrays that each view or pointer which the kernel accesses may lead to; nothing where that is not known."""
-    flow = Dataflow(kernel.body)
-    arrays = _arrays(kernel, arguments, memory)
-    found = {}
-    for op in flow.operations:
-        variable = getattr(op, "view", None) or getattr(op, "pointer", None)
-        if variable is not None and variable.name not in found:
-            parameters = flow.memory_sources(variable)
-            known = parameters <= arrays.keys()
-            found[variable.name] = [extent for name in sorted(parameters) for extent in arrays[name]] if known else []
-    return found
-
-
-def _arrays(kernel: TypedKernel, arguments: Sequence[Any], memory: Memory) -> dict[str, list[Extent]]:
-    """The arrays of the parameters, by the name of the variable that is their address or that of their list."""
-    extents = iter(memory.extents)
-    arrays = {}
-    place = 0
-    for constraint in kernel.constraints:
-        variable = kernel.body.params[place]
-        if hasattr(constraint, "element"):  # a list: its arrays and its length
-            arrays[variable.name] = [next(extents) for _ in arguments[place].items]
-            place += 2
-        elif hasattr(constraint, "ndim"):
-            arrays[variable.name] = [next(extents)]
-            place += 1 + 2 * constraint.ndim
-        else:
-            place += 1
-    return arrays

@@ -149,7 +149,7 @@ class Memory:
         for allocation, positions, lanes in self._locate(addresses, values.dtype, "write"):
             memory = allocation.flat(values.dtype)
             if self._log is not None:
-                self._log.append((memory, positions, memory.index_select(0, positions)))
+                self._note(memory, positions, memory.index_select(0, positions))
             memory.index_add_(0, positions, values if lanes is None else values[lanes])
 
     def _locate(
@@ -271,7 +271,10 @@ class Memory:
         )
 
     def _misaligned(self, address: int, itemsize: int, access: str) -> str:
-        return f"a {access} of {itemsize} bytes {self.describe(address)} is not aligned to {itemsize} bytes"
+        return (
+            f"a {access} of {itemsize} bytes {self.describe(address)} is not aligned to {itemsize} bytes\n"
+            "a GPU fails there: compute addresses that are multiples of the size of an element"
+        )
 
     def describe(self, address: int) -> str:
         """Where an address is, relative to the nearest array."""

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewright.interpret.faults import unknown
 from tilewright.interpret.memory import access
 from tilewright.interpret.memory.access import Mask
 from tilewright.interpret.memory.access import Site
@@ -60,11 +61,19 @@ _ASSOCIATIVE: dict[str, Combine] = {
 }
 
 
+def _mode(op: Any) -> str:
+    """The name of the compiler's AtomicRMWMode; raises `UnsupportedOperation` for one that is not known."""
+    name: str = op.mode.name
+    if name not in (*_ASSOCIATIVE, "ADD_FLOAT"):
+        raise unknown(f"the atomic operation {name}")
+    return name
+
+
 @lowers("tile_atomic_rmw", "mode", "memory_order", "memory_scope")
 def _tile_atomic_rmw(op: Any) -> Step:
     site = access.site(op, op.pointer, pointee(op.pointer))
     shape = shape_of(op.pointer)
-    mode = op.mode.name
+    mode = _mode(op)
     return Step(
         lambda run, pointer, update, mask: read_modify_write(site, mode, shape, run, pointer, update, mask),
         (op.pointer, op.update, op.mask),
@@ -87,7 +96,7 @@ def _tile_atomic_cas(op: Any) -> Step:
 @lowers("tile_atomic_red_view", "mode", "memory_order", "memory_scope")
 def _tile_atomic_red_view(op: Any) -> Step:
     static = tile_access(op)
-    mode = op.mode.name
+    mode = _mode(op)
     return Step(
         lambda run, array, index, update: reduce_view(static, mode, run, array, index, update),
         (op.view, op.index, op.update),

@@ -22,8 +22,8 @@ from tilewright.interpret.operations import control
 from tilewright.interpret.operations.reductions import reduce
 from tilewright.interpret.operations.reductions import scan
 from tilewright.interpret.run import LOCATIONS
-from tilewright.interpret.translate.liveness import all_operations
-from tilewright.interpret.translate.liveness import outer_variables
+from tilewright.interpret.translate.blocks import all_operations
+from tilewright.interpret.translate.blocks import outer_variables
 from tilewright.interpret.translate.liveness import peak_bytes
 from tilewright.interpret.translate.liveness import releases
 from tilewright.interpret.translate.liveness import tile_bytes
@@ -46,7 +46,6 @@ class TranslatedKernel:
 
     name: str
     function: Callable[..., None]  # of the run and the flat arguments
-    source: str
     block_bytes: int  # memory that the tiles of one block need at most
     in_order: bool  # whether blocks must run one after another, since they print
     typed: TypedKernel
@@ -70,7 +69,6 @@ def translate(kernel: TypedKernel, watch: Callable[[Any, Step], Step] | None = N
     return TranslatedKernel(
         name=kernel.name,
         function=writer.globals["kernel"],
-        source=source,
         block_bytes=peak_bytes(kernel.body),
         in_order=any(op.op == "tile_printf" for op in all_operations(kernel.body)),
         typed=kernel,
@@ -220,7 +218,10 @@ class _Writer:
         if lowering is None:
             raise unknown(f"the operation {op.op} ({op.loc})")
         self._require_known(op, lowering.attributes)
-        step = lowering.handler(op)
+        try:
+            step = lowering.handler(op)
+        except KeyError as err:  # what handlers look up in their tables, such as the name of a comparison
+            raise unknown(f"{err} of the operation {op.op} ({op.loc})") from err
         if self._watch is not None:
             step = self._watch(op, step)
         results = [variable for variable in op.result_vars if not isinstance(variable.try_get_type(), TokenTy)]

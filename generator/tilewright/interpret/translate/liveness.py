@@ -1,14 +1,14 @@
 """When each tile of a kernel is last used, and the memory that one block needs at most."""
 
 import math
-from collections.abc import Iterable
-from collections.abc import Sequence
 from typing import Any
 
 from cuda.tile._ir.ir import MemoryEffect
 from cuda.tile._ir.type import TileTy
 
 from tilewright.interpret.numbers.dtypes import element
+from tilewright.interpret.translate.blocks import definitions
+from tilewright.interpret.translate.blocks import names_in
 
 # Temporaries of one operation, beside its operands and results: casts to wider dtypes, and addresses with masks.
 _TEMPORARY_COPIES = 3
@@ -27,10 +27,10 @@ def tile_bytes(variable: Any) -> int:
 
 def releases(block: Any) -> list[list[Any]]:
     """For each operation of the block, the tiles defined in the block that are used there for the last time."""
-    defined = {variable.name: variable for variable in _definitions(block) if tile_bytes(variable)}
+    defined = {variable.name: variable for variable in definitions(block) if tile_bytes(variable)}
     last: dict[str, int] = {}
     for position, op in enumerate(block):
-        for name in _names(op):
+        for name in names_in(op):
             last[name] = position
     released: list[list[Any]] = [[] for _ in block]
     for name, variable in defined.items():
@@ -58,34 +58,3 @@ def _temporaries(op: Any) -> int:
         return _TEMPORARY_COPIES * largest
     elements = max((math.prod(v.try_get_type().shape) for v in variables if tile_bytes(v)), default=0)
     return largest + _ADDRESS_BYTES * elements
-
-
-def _definitions(block: Any) -> Iterable[Any]:
-    yield from block.params
-    for op in block:
-        yield from op.result_vars
-
-
-def _names(op: Any) -> set[str]:
-    """Names that an operation uses or defines, in blocks inside of it too."""
-    names = {variable.name for variable in (*op.all_inputs(), *op.result_vars)}
-    for nested in op.nested_blocks:
-        names.update(*map(_names, nested))
-    return names
-
-
-def all_operations(block: Any) -> Sequence[Any]:
-    """All operations of a block and of those inside of it."""
-    found = []
-    for op in block:
-        found.append(op)
-        for nested in op.nested_blocks:
-            found.extend(all_operations(nested))
-    return found
-
-
-def outer_variables(block: Any) -> Sequence[Any]:
-    """Variables that a block without control flow uses and does not define."""
-    defined = {variable.name for variable in _definitions(block)}
-    used = {variable.name: variable for op in block for variable in op.all_inputs()}
-    return [variable for name, variable in used.items() if name not in defined]
