@@ -1,6 +1,11 @@
 """Keep what the tests compile apart from what the user's own commands have compiled."""
 
+import os
+
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is imported: threads of many workers wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -74,6 +74,26 @@ def test_workers_of_xdist_have_the_device(run):
     assert "2 passed" in output
 
 
+def test_workers_of_xdist_share_the_cores(run, tmp_path, monkeypatch):
+    pytest.importorskip("xdist")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    (tmp_path / "test_threads.py").write_text(
+        "import os\nimport torch\n"
+        "def test_threads():\n    assert torch.get_num_threads() * 2 <= max(2, os.cpu_count())\n"
+    )
+    status, output = run("--tile-device=interpret", "-n2", "test_threads.py")
+    assert status == 0, output
+    status, output = run("--tile-device=interpret", "-n2", "test_threads.py", OMP_NUM_THREADS=str(2 * os.cpu_count()))
+    assert status == 1, "what the user has set stays"
+
+
+def test_checks_without_the_interpreter_are_refused(run):
+    for options in (("--tile-check",), ("--tile-check", "--tile-device=cuda")):
+        status, output = run(*options)
+        assert status == pytest.ExitCode.USAGE_ERROR
+        assert "add --tile-device interpret" in output
+
+
 def test_plugin_can_be_left_out(run):
     status, output = run("-p", "no:tilewright", "--tile-device=interpret")
     assert status == pytest.ExitCode.USAGE_ERROR

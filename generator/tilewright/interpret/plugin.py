@@ -1,7 +1,10 @@
 """Plugin of pytest that runs tests of cuTile kernels on the CPU; without its options it does nothing."""
 
 import importlib.util
+import os
+from collections.abc import Iterator
 from contextlib import ExitStack
+from contextlib import contextmanager
 
 import pytest
 
@@ -26,7 +29,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if device and device not in _DEVICES:
         raise pytest.UsageError(f"tile_device is {device!r}\nexpected one of {', '.join(_DEVICES)}")
     if device == "auto":
-        device = "cuda" if _has_gpu() else "interpret"
+        device = "cuda" if _has_gpu() and not options.tile_check else "interpret"
+    if options.tile_check and device != "interpret":
+        raise pytest.UsageError("--tile-check looks at kernels that run on the CPU\nadd --tile-device interpret")
     if device == "interpret":
         _emulate(early_config, options.tile_arch, check=options.tile_check)
     elif device == "cuda":
@@ -54,7 +59,26 @@ def _emulate(config: pytest.Config, arch: str, *, check: bool) -> None:
     emulation = ExitStack()
     try:
         emulation.enter_context(enabled(arch=arch, check=check))
+        emulation.enter_context(_share_of_threads(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
     except TilewrightError as error:
         raise pytest.UsageError(str(error)) from error
     config.add_cleanup(emulation.close)
     config.stash[_USED] = f"interpreted on the CPU as on {arch}" + (", with checks" if check else "")
+
+
+@contextmanager
+def _share_of_threads(workers: int) -> Iterator[None]:
+    """Leave each worker of xdist its part of the cores, unless the user has said how many threads it has.
+
+    Where there are more threads of PyTorch than cores, small operations take a hundred times as long: all threads wait
+    for the last one, which does not run.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, before // workers))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
