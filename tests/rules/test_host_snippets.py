@@ -1,10 +1,8 @@
 """Host functions of valid snippets double their argument on the CPU; those said to give wrong numbers do not."""
 
-import importlib.util
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from tilewright.rules.rule import Rule
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("cuda.tile")
+load = pytest.importorskip("tests.support.snippets").load
 
 DOUBLING = "def double(x"
 RULES = [rule for rule in all_rules() if type(rule).__module__.startswith("tilewright.rules.hosts.")]
@@ -31,15 +30,6 @@ INVALID = [
 
 def cases(snippets: list[tuple[Rule, int, Any]]) -> list[Any]:
     return [pytest.param(text, id=f"{rule.code}-{number}") for rule, number, text in snippets]
-
-
-def load(tmp_path: Path, text: str) -> ModuleType:
-    path = tmp_path / "snippet.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("snippet", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def tensors() -> list[Any]:

@@ -13,7 +13,7 @@ from tilewright.rules.finding import Severity
 from tilewright.rules.project import Project
 from tilewright.rules.rule import Rule
 
-_IMPLEMENTATION = CUTILE.format(implementation=SIGNATURE)
+_IMPLEMENTATION = CUTILE.format(implementation=SIGNATURE, result="x * factor")
 
 
 class NoStub(Rule):

@@ -32,7 +32,7 @@ class SwallowedParameter(Rule):
     advice = "Give the implementation the parameter under the name that it has in the stub, and use it."
     VALID = (package(),)
     INVALID = (
-        package(stub="x, factor=1.0, **kwargs", implementation="x, scale=1.0, **kwargs"),
+        package(stub="x, factor=1.0, **kwargs", implementation="x, scale=1.0, **kwargs", result="x * scale"),
         package(stub="x, factor=1.0, clamp=None, **kwargs", implementation="x, factor=1.0, **kwargs"),
     )
     proof = Proof.NUMBERS
@@ -92,7 +92,11 @@ class OtherOrder(Rule):
     advice = "Put the parameters into the order of the stub; what only one side has goes last, or by keyword only."
     VALID = (package(stub="x, factor=1.0", implementation="x, factor=1.0, *, config=None"),)
     INVALID = (
-        package(stub="x, factor=1.0, bias=0.0", implementation="x, bias=0.0, factor=1.0"),
+        package(
+            stub="x, factor=1.0, bias=0.0",
+            implementation="x, bias=0.0, factor=1.0",
+            result="x * factor + bias",
+        ),
         package(stub="x, factor=1.0", implementation="x, config=None, factor=1.0"),
     )
     proof = Proof.NUMBERS

@@ -27,7 +27,7 @@ from .backend import register_impl
 
 @register_impl("scale", backend="cutile")
 def scale({implementation}) -> torch.Tensor:
-    return _scale(x, factor)
+    return {result}
 """
 
 REGISTRATION = """
@@ -46,13 +46,17 @@ SIGNATURE = "x: torch.Tensor, factor: float = 1.0, **kwargs: Any"
 
 
 def package(
-    *, stub: str = SIGNATURE, implementation: str = SIGNATURE, changed: Mapping[str, str] | None = None
+    *,
+    stub: str = SIGNATURE,
+    implementation: str = SIGNATURE,
+    result: str = "x * factor",
+    changed: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The package with the signatures given, and files changed or added."""
+    """The package with the signatures given, what the implementation returns, and files changed or added."""
     files = {
         "__init__.py": REGISTRATION,
         "backend.py": BACKEND,
         "interface.py": INTERFACE.format(stub=stub),
-        "cutile.py": CUTILE.format(implementation=implementation),
+        "cutile.py": CUTILE.format(implementation=implementation, result=result),
     } | dict(changed or {})
     return {f"my_ops/{path}": text for path, text in files.items()}

@@ -121,7 +121,7 @@ class EmptyRow(KernelRule):
     VALID: ClassVar = (
         HEAD
         + '''@ct.kernel
-def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
+def shifted_exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
     """Y (M, 1) = sums of exp(x - top) over the first N elements of the rows of X (M, N), top the largest."""
     top = ct.full((1, 1), -1e30, ct.float32)
     total = ct.zeros((1, 1), ct.float32)
@@ -138,7 +138,7 @@ def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
     INVALID: ClassVar = (
         HEAD
         + '''@ct.kernel
-def exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
+def shifted_exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
     """Y (M, 1) = sums of exp(x - top) over the first N elements of the rows of X (M, N), top the largest."""
     top = ct.full((1, 1), float("-inf"), ct.float32)
     total = ct.zeros((1, 1), ct.float32)

@@ -44,6 +44,16 @@ def variance(x, out):
     tile = 1 << (n - 1).bit_length()
     ct.launch(torch.cuda.current_stream(), (x.shape[0],), variance_kernel, (x, out, n, tile))
 ''',
+        HEAD
+        + '''@ct.kernel
+def exp_sum_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, 1) = sums of the exponentials of the rows of X (M, N)."""
+    total = ct.zeros((1, TILE), ct.float32)
+    for j in range(ct.cdiv(X.shape[1], TILE)):
+        tile = ct.load(X, (ct.bid(0), j), (1, TILE), padding_mode=ct.PaddingMode.NEG_INF).astype(ct.float32)
+        total = total + ct.exp(tile)
+    ct.store(Y, (ct.bid(0), 0), ct.sum(total, 1, keepdims=True).astype(Y.dtype))
+''',
     )
     INVALID: ClassVar = (
         HEAD

@@ -39,14 +39,14 @@ def relu_kernel(X, Y, TILE: ct.Constant[int]):
         HEAD
         + '''@ct.kernel
 def relu_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = X (N,), at least 0."""
+    """Y (N,) = X (N,), at least 0, or NaN."""
     tile = ct.load(X, (ct.bid(0),), (TILE,))
     ct.store(Y, (ct.bid(0),), ct.maximum(tile, 0.0))
 ''',
         HEAD
         + '''@ct.kernel
 def relu_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = X (N,), at least 0."""
+    """Y (N,) = X (N,), at least 0, or NaN."""
     tile = ct.load(X, (ct.bid(0),), (TILE,))
     ct.store(Y, (ct.bid(0),), ct.where(tile > 0.0, tile, 0.0))
 ''',

@@ -82,7 +82,7 @@ def matmul_kernel(A, B, C, TILE: ct.Constant[int]):
     m, n = ct.bid(0), ct.bid(1)
     acc = ct.zeros((TILE, TILE), ct.float32)
     for k in range(ct.num_tiles(A, 1, (TILE, TILE))):
-        a = ct.load(A, (m, k), (TILE, TILE), padding_mode=ct.PaddingMode.ZERO)
+        a = ct.load(A, (m, k), (TILE, TILE))
         b = ct.load(B, (k, n), (TILE, TILE))
         acc = ct.mma(a, b, acc)
     ct.store(C, (m, n), acc.astype(C.dtype))

@@ -141,7 +141,7 @@ class HalfPrecisionProduct(KernelRule):
         HEAD
         + '''@ct.kernel
 def product_kernel(A, B, C, TILE: ct.Constant[int]):
-    """C = A @ B, all (TILE, TILE)."""
+    """C (TILE, TILE) = A (TILE, TILE) of float16 @ B (TILE, TILE) of float16."""
     a, b = ct.load(A, (0, 0), (TILE, TILE)), ct.load(B, (0, 0), (TILE, TILE))
     acc = ct.mma(a, b, ct.zeros((TILE, TILE), ct.float32))
     ct.store(C, (0, 0), acc.astype(C.dtype))
@@ -151,14 +151,14 @@ def product_kernel(A, B, C, TILE: ct.Constant[int]):
         HEAD
         + '''@ct.kernel
 def product_kernel(A, B, C, TILE: ct.Constant[int]):
-    """C = A @ B, all (TILE, TILE)."""
+    """C (TILE, TILE) = A (TILE, TILE) of float16 @ B (TILE, TILE) of float16."""
     a, b = ct.load(A, (0, 0), (TILE, TILE)), ct.load(B, (0, 0), (TILE, TILE))
     ct.store(C, (0, 0), (a @ b).astype(C.dtype))
 ''',
         HEAD
         + '''@ct.kernel
 def product_kernel(A, B, C, TILE: ct.Constant[int]):
-    """C = A @ B, all (TILE, TILE) of float16."""
+    """C (TILE, TILE) = A (TILE, TILE) of float16 @ B (TILE, TILE) of float16."""
     a, b = ct.load(A, (0, 0), (TILE, TILE)), ct.load(B, (0, 0), (TILE, TILE))
     acc = ct.mma(a, b, ct.zeros((TILE, TILE), ct.float16))
     ct.store(C, (0, 0), acc.astype(C.dtype))
@@ -195,19 +195,19 @@ class HalfPrecisionFunction(KernelRule):
     VALID: ClassVar = (
         HEAD
         + '''@ct.kernel
-def exp_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = exp(X (N,))."""
+def softplus_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) of float16 = log(1 + exp(x)) of X (N,) of float16."""
     tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32)
-    ct.store(Y, (ct.bid(0),), ct.exp(tile).astype(Y.dtype))
+    ct.store(Y, (ct.bid(0),), ct.log(1.0 + ct.exp(tile)).astype(Y.dtype))
 ''',
     )
     INVALID: ClassVar = (
         HEAD
         + '''@ct.kernel
-def exp_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = exp(X (N,))."""
+def softplus_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) of float16 = log(1 + exp(x)) of X (N,) of float16."""
     tile = ct.load(X, (ct.bid(0),), (TILE,))
-    ct.store(Y, (ct.bid(0),), ct.exp(tile))
+    ct.store(Y, (ct.bid(0),), ct.log(1.0 + ct.exp(tile)))
 ''',
     )
 

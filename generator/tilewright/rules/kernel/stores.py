@@ -35,23 +35,23 @@ class DtypeOfAnother(KernelRule):
     VALID: ClassVar = (
         HEAD
         + '''@ct.kernel
-def double_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = 2 X (N,)."""
-    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32) * 2.0
+def third_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = a third of X (N,) of float16."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32) / 3.0
     ct.store(Y, (ct.bid(0),), tile.astype(Y.dtype))
 ''',
     )
     INVALID: ClassVar = (
         HEAD
         + '''@ct.kernel
-def double_kernel(X, Y, TILE: ct.Constant[int]):
-    """Y (N,) = 2 X (N,)."""
-    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32) * 2.0
+def third_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (N,) = a third of X (N,) of float16."""
+    tile = ct.load(X, (ct.bid(0),), (TILE,)).astype(ct.float32) / 3.0
     ct.store(Y, (ct.bid(0),), tile.astype(X.dtype))
 
 
-def double(x, out):
-    ct.launch(torch.cuda.current_stream(), (ct.cdiv(x.numel(), 1024),), double_kernel, (x, out, 1024))
+def third(x, out):
+    ct.launch(torch.cuda.current_stream(), (ct.cdiv(x.numel(), 1024),), third_kernel, (x, out, 1024))
 ''',
     )
 
