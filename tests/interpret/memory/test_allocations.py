@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.memory_access import addresses_of
 from tests.support.memory_access import run_over
@@ -137,3 +139,11 @@ def test_boxes_of_blocks_in_several_allocations_make_the_blocks_diverge():
     addresses = torch.cat([addresses_of(first, 0), addresses_of(second, 0)])
     with pytest.raises(Diverge):
         memory.boxes(addresses, (2,), (1,), torch.float32, "read")
+
+
+@given(parts=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), min_size=1, max_size=12))
+def test_memory_is_what_any_of_several_parts_covers(parts):
+    whole = np.zeros(40, dtype=np.uint8)
+    memory = memory_of(*(torch.from_numpy(whole[start : start + size]) for start, size in parts))
+    covered = {place for start, size in parts for place in range(start, start + size)}
+    assert {place for place in range(40) if memory.find(whole.ctypes.data + place)} == covered

@@ -105,14 +105,18 @@ class Memory:
 
     def _insert(self, new: Allocation) -> None:
         """Add an allocation; those that overlap it, as storages over one numpy array do, become one with it."""
-        overlapping = [each for each in self.allocations if each.base < new.end and new.base < each.end]
+        first = bisect.bisect_right(self._bases, new.base)
+        if first and self.allocations[first - 1].end > new.base:
+            first -= 1
+        last = bisect.bisect_left(self._bases, new.end, first)
+        overlapping = self.allocations[first:last]
         if overlapping:
             base = min(new.base, *(each.base for each in overlapping))
             end = max(new.end, *(each.end for each in overlapping))
             shared = (ctypes.c_uint8 * (end - base)).from_address(base)
             new = Allocation(base, end, torch.frombuffer(shared, dtype=torch.uint8))
-        self.allocations = sorted([*(set(self.allocations) - set(overlapping)), new], key=lambda each: each.base)
-        self._bases = [each.base for each in self.allocations]
+        self.allocations[first:last] = [new]
+        self._bases[first:last] = [new.base]
 
     def find(self, address: int) -> Allocation | None:
         """The allocation that has the byte at this address, if any."""
