@@ -89,3 +89,41 @@ def test_random_numbers_repeat():
     with torch.random.fork_rng():
         inside = numbers()
     assert numbers() == inside
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_stream_is_current_inside_of_it():
+    outer, inner = torch.cuda.Stream(), torch.cuda.Stream()
+    with outer, inner as chosen:
+        assert torch.cuda.current_stream() is inner is chosen
+        with outer:
+            assert torch.cuda.current_stream() is outer
+        assert torch.cuda.current_stream() is inner
+    assert torch.cuda.current_stream() is torch.cuda.default_stream()
+
+
+@pytest.mark.usefixtures("gpu")
+def test_graphs_are_refused():
+    with pytest.raises(NotImplementedError, match="CUDA graphs are not emulated"):
+        torch.cuda.CUDAGraph()
+    with pytest.raises(NotImplementedError, match="CUDA graphs are not emulated"):
+        torch.cuda.make_graphed_callables(torch.nn.Linear(2, 2).cuda(), (torch.ones(2, 2, device="cuda"),))
+
+
+@pytest.mark.usefixtures("gpu")
+def test_marks_for_profilers_are_taken():
+    with torch.cuda.nvtx.range("outer"):
+        torch.cuda.nvtx.range_push("inner")
+        assert torch.cuda.nvtx.range_pop() == 0
+        torch.cuda.nvtx.mark("point")
+
+
+def test_accelerator_is_the_device(gpu):
+    assert torch.accelerator.is_available()
+    assert torch.accelerator.current_accelerator().type == "cuda"
+    assert torch.accelerator.current_stream() is torch.cuda.current_stream()
+    torch.accelerator.synchronize()
+    dataset = torch.utils.data.TensorDataset(torch.arange(8.0))
+    batches = [batch for (batch,) in torch.utils.data.DataLoader(dataset, batch_size=4, pin_memory=True)]
+    assert [batch.is_cuda for batch in batches] == [False, False]
+    assert torch.cat(batches).cuda().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]

@@ -17,7 +17,7 @@ SM_80, SM_90 = select("sm_80,sm_90")
 WATCHED = (
     *(torch, torch.cuda, torch.autograd, torch.autograd.graph, torch.autograd.Function, torch.Tensor),
     *(torch.autograd.function.BackwardCFunction, torch.autograd.graph.saved_tensors_hooks),
-    *(torch._C, threading.Thread, ct, ct.tune, torch.serialization),
+    *(torch._C, threading.Thread, ct, ct.tune, torch.serialization, torch.accelerator, torch.cuda.nvtx),
 )
 
 
@@ -86,3 +86,14 @@ def test_two_threads_do_not_emulate_at_once(gpu):
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="another thread emulates"):
         pool.submit(enter).result()
+
+
+def test_launches_take_tensors_of_one_device(gpu, launches):
+    on_gpu, on_cpu = torch.ones(2, device="cuda"), torch.ones(2)
+    for argument in ((on_gpu, [on_cpu]), (on_cpu, (on_gpu, 1))):
+        with pytest.raises(RuntimeError, match="tensors on cuda:0 and on the CPU"):
+            ct.launch(0, (1,), None, argument)
+    assert launches == []
+    ct.launch(0, (1,), None, (on_gpu, on_gpu))
+    ct.launch(0, (1,), None, (on_cpu, 2.0))
+    assert len(launches) == 2

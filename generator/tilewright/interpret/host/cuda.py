@@ -13,6 +13,7 @@ import torch
 
 from tilewright.cutile.targets import Target
 from tilewright.interpret.host.placement import is_cuda
+from tilewright.interpret.host.streams import CUDAGraph
 from tilewright.interpret.host.streams import Event
 from tilewright.interpret.host.streams import Stream
 from tilewright.interpret.host.substitution import Replacement
@@ -52,7 +53,7 @@ class CudaDevice:
     def replacements(self) -> list[Replacement]:
         """What takes the place of which attributes of torch.cuda."""
         names = [name for name in vars(CudaDevice) if not name.startswith("_") and name != "replacements"]
-        classes = {"Event": Event, "Stream": Stream, "ExternalStream": Stream}
+        classes = {"CUDAGraph": CUDAGraph, "Event": Event, "Stream": Stream, "ExternalStream": Stream}
         return [
             *((torch.cuda, name, getattr(self, name)) for name in names if hasattr(torch.cuda, name)),
             *((torch.cuda, name, type(name, (base,), {})) for name, base in classes.items()),

@@ -11,13 +11,17 @@ from typing import Any
 import torch
 
 from tilewright.cutile.targets import Target
+from tilewright.interpret.host import accelerator
 from tilewright.interpret.host import autograd
+from tilewright.interpret.host import profiling
 from tilewright.interpret.host import random
 from tilewright.interpret.host import threads
 from tilewright.interpret.host import timing
 from tilewright.interpret.host.cuda import CudaDevice
 from tilewright.interpret.host.device_mode import DeviceMode
 from tilewright.interpret.host.device_mode import Observer
+from tilewright.interpret.host.placement import is_emulated
+from tilewright.interpret.host.placement import tensors
 from tilewright.interpret.host.serialization import emulated_locations
 from tilewright.interpret.host.substitution import Substitution
 
@@ -38,13 +42,17 @@ def emulated_device(target: Target, launch: Callable[..., None], *, observe: Obs
         raise RuntimeError(
             "another thread emulates a CUDA device\nenter before the threads are started: they can all use the device"
         )
+    launch = _on_one_device(launch)
     try:
         mode = DeviceMode(observe)
+        device = CudaDevice(target)
         replacements = [
             (importlib.import_module("cuda.tile"), "launch", functools.partial(launch)),
+            *accelerator.replacements(device),
+            *profiling.replacements(),
             (torch, "compile", functools.partial(_compile)),
             (torch.Tensor, "record_stream", lambda _tensor, _stream: None),
-            *CudaDevice(target).replacements(),
+            *device.replacements(),
             *random.replacements(),
             *timing.replacements(launch),
             *autograd.replacements(mode),
@@ -54,6 +62,21 @@ def emulated_device(target: Target, launch: Callable[..., None], *, observe: Obs
             yield
     finally:
         _entered.release()
+
+
+def _on_one_device(launch: Callable[..., None]) -> Callable[..., None]:
+    """The launch, which refuses tensors of two devices."""
+
+    @functools.wraps(launch)
+    def launch_on_one_device(*args: Any, **kwargs: Any) -> None:
+        if len({is_emulated(tensor) for tensor in tensors(args)}) > 1:
+            raise RuntimeError(
+                "the launch passes tensors on cuda:0 and on the CPU\n"
+                "a kernel runs where all of them are: call cuda() on them"
+            )
+        launch(*args, **kwargs)
+
+    return launch_on_one_device
 
 
 def _compile(model: Callable[..., Any] | None = None, **_options: Any) -> Any:

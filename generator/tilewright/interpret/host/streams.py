@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+import torch
+
 from tilewright.interpret.host.placement import DEVICE
 
 
@@ -49,6 +51,16 @@ class Stream:
         del device
         self.cuda_stream = id(self) if stream_ptr is None else stream_ptr
         self.stream_id = self.cuda_stream
+        self._chosen: list[Any] = []  # contexts in which it is current
+
+    def __enter__(self) -> "Stream":
+        """Choose the stream for a while."""
+        self._chosen.append(torch.cuda.stream(self))
+        self._chosen[-1].__enter__()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._chosen.pop().__exit__(None, None, None)
 
     def query(self) -> bool:
         """All work is done."""
@@ -68,3 +80,10 @@ class Stream:
         event = Event() if event is None else event
         event.record()
         return event
+
+
+class CUDAGraph:
+    """Stands for torch.cuda.CUDAGraph, which would have to record the work on a device."""
+
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        raise NotImplementedError("CUDA graphs are not emulated\ncall the function itself where there is no GPU")
