@@ -1,5 +1,6 @@
 """Which operators are behind the template, and by how much."""
 
+import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -55,10 +56,10 @@ def read_behind(host: Host, source: Source, ops: Iterable[str], *, target: str) 
 
 
 def newest_recorded(root: Path) -> str | None:
-    """The newest version of the template that an operator of the host was made from."""
+    """The newest version of the template that an operator of the host was made from; no record is parsed for it."""
     newest: str | None = None
     for record in (root / ANSWERS).glob("*.yml"):
-        version = str(read_answers(record.stem, root).get("_commit", ""))
-        if newest is None or is_newer(version, newest):
-            newest = version
+        found = re.search(r"(?m)^_commit: *[\"']?([^\"'\s]+)", record.read_text(encoding="utf-8", errors="replace"))
+        if found and (newest is None or is_newer(found[1], newest)):
+            newest = found[1]
     return newest
