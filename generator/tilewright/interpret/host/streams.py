@@ -69,6 +69,10 @@ class Stream:
     def synchronize(self) -> None:
         """All work is done."""
 
+    def is_capturing(self) -> bool:
+        """No CUDA graph is being captured."""
+        return False
+
     def wait_event(self, event: Event) -> None:
         """All work is done."""
 
