@@ -130,3 +130,32 @@ def test_triton_need_not_be_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "triton", None)
     with enabled():
         assert torch.zeros(1, device="cuda").is_cuda
+
+
+class Double(torch.autograd.Function):
+    """As torch.func asks for it."""
+
+    @staticmethod
+    def forward(x):
+        y = torch.empty_like(x)
+        launch(torch.cuda.current_stream(), (x.numel(),), scale, (x.view(-1), y.view(-1), 2.0, 1))
+        return y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return Double.apply(x.movedim(in_dims[0], 0).contiguous()), 0
+
+
+def test_launches_inside_of_transforms_of_functions():
+    with enabled():
+        x = torch.arange(8.0, device="cuda").view(2, 4)
+        assert torch.equal(torch.vmap(Double.apply)(x), 2 * x)
+        assert torch.equal(torch.func.grad(lambda x: Double.apply(x).square().sum())(x), 8 * x)

@@ -47,3 +47,8 @@ class DeviceMode(TorchFunctionMode):  # type: ignore[misc]
             for mode in _get_current_function_mode_stack()
         )
         return nullcontext() if active else self
+
+
+def is_active() -> bool:
+    """Whether tensors that are made now in this thread can be on the device."""
+    return any(isinstance(mode, DeviceMode) for mode in _get_current_function_mode_stack())

@@ -20,6 +20,7 @@ from tilewright.interpret.host import timing
 from tilewright.interpret.host.cuda import CudaDevice
 from tilewright.interpret.host.device_mode import DeviceMode
 from tilewright.interpret.host.device_mode import Observer
+from tilewright.interpret.host.device_mode import is_active
 from tilewright.interpret.host.placement import is_emulated
 from tilewright.interpret.host.placement import tensors
 from tilewright.interpret.host.serialization import emulated_locations
@@ -65,11 +66,11 @@ def emulated_device(target: Target, launch: Callable[..., None], *, observe: Obs
 
 
 def _on_one_device(launch: Callable[..., None]) -> Callable[..., None]:
-    """The launch, which refuses tensors of two devices."""
+    """The launch, which refuses tensors of two devices; inside of transforms of torch.func new ones are on none."""
 
     @functools.wraps(launch)
     def launch_on_one_device(*args: Any, **kwargs: Any) -> None:
-        if len({is_emulated(tensor) for tensor in tensors(args)}) > 1:
+        if is_active() and len({is_emulated(tensor) for tensor in tensors(args)}) > 1:
             raise RuntimeError(
                 "the launch passes tensors on cuda:0 and on the CPU\n"
                 "a kernel runs where all of them are: call cuda() on them"
