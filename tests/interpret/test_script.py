@@ -116,6 +116,8 @@ def test_script_that_fails_keeps_its_status(run):
     ("arguments", "message"),
     [
         ({"name": "nowhere.py"}, "no file nowhere.py\nexpected a Python script\nfor a module: -m NAME"),
+        ({"name": ""}, "no file ''\nexpected a Python script\nfor a module: -m NAME"),
+        ({"name": "/"}, "no file __main__.py in /\nexpected a Python script, or a folder that has it"),
         ({"name": "nowhere", "module": True}, "no module nowhere\nexpected one that can be imported from here"),
         ({"name": "no.where", "module": True}, "no module no.where\nexpected one that can be imported from here"),
         ({"arch": "sm_80,sm_90"}, "'sm_80,sm_90' is not one architecture\nexpected one, such as sm_90"),

@@ -43,8 +43,14 @@ def run_script(name: str, arguments: Sequence[str], *, module: bool, arch: str, 
 
 def _require(name: str, *, module: bool) -> None:
     if not module:
-        if not Path(name).exists():
-            raise UsageError(f"no file {name}", expected="expected a Python script", hint="for a module: -m NAME")
+        if not name or not Path(name).exists():
+            raise UsageError(
+                f"no file {name or repr(name)}", expected="expected a Python script", hint="for a module: -m NAME"
+            )
+        if Path(name).is_dir() and not (Path(name) / "__main__.py").exists():
+            raise UsageError(
+                f"no file __main__.py in {name}", expected="expected a Python script, or a folder that has it"
+            )
         return
     try:
         known = importlib.util.find_spec(name) is not None
