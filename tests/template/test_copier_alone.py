@@ -9,6 +9,7 @@ import pytest
 import yaml
 from copier import run_copy
 
+from .conftest import ROOT
 from .conftest import commit_all
 from .conftest import git
 from .conftest import version
@@ -113,6 +114,36 @@ def test_update_brings_the_new_release_and_keeps_an_edit(entry, checkout, host, 
     assert yaml.safe_load((host / answers).read_text())["_commit"] == "v9.0.0"
     assert files(host / "my_ops/other") == other
     assert git(host, "diff", "--name-only").split() == [answers, "my_ops/my_op/cutile.py"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_update_works_from_a_clone_without_tags(entry, checkout, host) -> None:
+    git(checkout, "tag", "-d", f"v{version()}")
+    questions = checkout / "template/copier.yml"
+    commit = re.search(r'template_commit: .*default: "(\w+)"', questions.read_text())[1]
+    questions.write_text(questions.read_text().replace(commit, git(checkout, "rev-parse", "HEAD").strip()))
+    commit_all(checkout)
+    copy(entry, checkout, host, "my_op")
+    git(host, "init", "-q")
+    kernel = host / "my_ops/my_op/cutile.py"
+    kernel.write_text(kernel.read_text() + "\n# tuned by hand\n")
+    commit_all(host)
+
+    template = checkout / "template/standalone/{{ package }}/{{ op }}/cutile.py.jinja"
+    template.write_text(template.read_text().replace('"""cuTile backend of', '"""The cuTile backend of'))
+    commit_all(checkout)
+    done = copier("update", "-a", ".tilewright/ops/my_op.yml", folder=host)
+
+    assert done.returncode == 0, done.stderr
+    assert kernel.read_text().startswith('"""The cuTile backend of my_op')
+    assert kernel.read_text().endswith("# tuned by hand\n")
+
+
+def test_the_template_names_a_commit_of_its_history() -> None:
+    recorded = yaml.safe_load((ROOT / "template/copier.yml").read_text())["template_commit"]["default"]
+    if git(ROOT, "rev-parse", "--is-shallow-repository").strip() == "true":
+        pytest.skip("a shallow clone has no history")
+    assert git(ROOT, "merge-base", recorded, "HEAD").startswith(recorded)
 
 
 def test_a_conflict_leaves_markers_and_says_so(checkout, host, release) -> None:

@@ -10,6 +10,7 @@ from tests.support.releases import NEXT
 from tests.support.releases import commit
 from tests.support.releases import git
 from tests.support.tiny_template import write_release
+from tilewright.config.versions import is_newer
 from tilewright.errors import MissingError
 from tilewright.render import Source
 from tilewright.render import locate
@@ -18,7 +19,6 @@ from tilewright.update import templates
 from tilewright.update.pack import pack
 from tilewright.update.templates import RELEASES
 from tilewright.update.templates import Templates
-from tilewright.update.versions import is_newer
 
 ROOT = Path(__file__).parents[2]
 

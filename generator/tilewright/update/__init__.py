@@ -1,5 +1,6 @@
 """Move operators to a newer template and keep what their owners wrote."""
 
+from tilewright.config.versions import tag
 from tilewright.update.behind import Behind
 from tilewright.update.behind import newest_recorded
 from tilewright.update.behind import read_behind
@@ -12,7 +13,6 @@ from tilewright.update.run import abort
 from tilewright.update.run import carry_out
 from tilewright.update.run import continue_
 from tilewright.update.templates import own_version
-from tilewright.update.versions import tag
 
 __all__ = [
     "Behind",

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from tilewright.config import ANSWERS
 from tilewright.config import read_answers
+from tilewright.config.versions import is_newer
+from tilewright.config.versions import is_same
+from tilewright.config.versions import recorded_version
 from tilewright.model.host import Host
 from tilewright.render import Source
 from tilewright.update.changelog import Release
 from tilewright.update.changelog import releases_between
 from tilewright.update.detached import read_detached
 from tilewright.update.templates import own_version
-from tilewright.update.versions import is_newer
-from tilewright.update.versions import is_same
-from tilewright.update.versions import recorded_version
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.update.versions import is_newer
-from tilewright.update.versions import is_same
+from tilewright.config.versions import is_newer
+from tilewright.config.versions import is_same
 
 UNRELEASED = "Unreleased"
 

@@ -6,13 +6,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tilewright.config import read_answers
+from tilewright.config.versions import recorded_version
 from tilewright.errors import UsageError
 from tilewright.model.change import ChangeSet
 from tilewright.model.change import FileChange
 from tilewright.model.host import Host
 from tilewright.render import Batch
 from tilewright.render import Source
-from tilewright.update.versions import recorded_version
 
 DETACHED = PurePosixPath(".tilewright", "detached")
 # In the order of the steps; the stub of a TileGym checkout is in `ops.py`.

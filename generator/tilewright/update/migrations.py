@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.catalogue.data_file import read_data
+from tilewright.config.versions import is_newer
 from tilewright.errors import RenderError
-from tilewright.update.versions import is_newer
 
 RULES = "migrations.yml"
 KINDS = {"version", "rename", "split"}

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tilewright.config import ANSWERS
+from tilewright.config.versions import recorded_version
 from tilewright.errors import UsageError
 from tilewright.model.host import Host
 from tilewright.render import Batch
@@ -21,7 +22,6 @@ from tilewright.update.outcome import OperatorUpdate
 from tilewright.update.registration import Registered
 from tilewright.update.sides import Sides
 from tilewright.update.templates import Templates
-from tilewright.update.versions import recorded_version
 
 
 @dataclass(frozen=True, kw_only=True)

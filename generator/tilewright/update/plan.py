@@ -8,6 +8,10 @@ from pathlib import PurePosixPath
 
 from tilewright.config import ANSWERS
 from tilewright.config import read_answers
+from tilewright.config.versions import is_newer
+from tilewright.config.versions import is_same
+from tilewright.config.versions import recorded_version
+from tilewright.config.versions import tag
 from tilewright.errors import UsageError
 from tilewright.model.change import ChangeSet
 from tilewright.model.change import FileChange
@@ -26,10 +30,6 @@ from tilewright.update.outcome import Strategy
 from tilewright.update.registration import plan_registration
 from tilewright.update.sides import Sides
 from tilewright.update.templates import Templates
-from tilewright.update.versions import is_newer
-from tilewright.update.versions import is_same
-from tilewright.update.versions import recorded_version
-from tilewright.update.versions import tag
 
 Progress = Callable[[int, int], None]
 

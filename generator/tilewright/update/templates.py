@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Self
 
 from tilewright.catalogue.data_file import read_data
+from tilewright.config.versions import is_same
+from tilewright.config.versions import parsed
+from tilewright.config.versions import tag
 from tilewright.errors import MissingError
 from tilewright.render import Batch
 from tilewright.render import Source
 from tilewright.update import git
-from tilewright.update.versions import is_same
-from tilewright.update.versions import parsed
-from tilewright.update.versions import tag
 
 RELEASES = Path(__file__).with_name("releases")
 
@@ -53,9 +53,10 @@ class Templates:
 
     def _folder(self, version: str, origin: str, host: Path) -> Path:
         for repository in (host / origin, self._source.root) if origin else (self._source.root,):
-            content = _from_history(repository, tag(version))
-            if content is not None:
-                return self._unpack(content)
+            for name in dict.fromkeys((version, tag(version))):
+                content = _from_history(repository, name)
+                if content is not None:
+                    return self._unpack(content)
         archive = RELEASES / f"{tag(version)}.tar.xz"
         if archive.is_file():
             return self._unpack(archive.read_bytes())

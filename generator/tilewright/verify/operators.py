@@ -9,6 +9,7 @@ from tilewright.codemod import RegisteredOperator
 from tilewright.codemod import discover
 from tilewright.config import ANSWERS
 from tilewright.config import read_answers
+from tilewright.config.versions import tag
 from tilewright.errors import UsageError
 from tilewright.model.host import Host
 from tilewright.model.operator import Operator
@@ -55,7 +56,7 @@ def _operator(host: Host, name: str, declared: RegisteredOperator | None, record
         benchmark=_best(declared.benchmarks if declared else (), usual["benchmark"]),
         declared=stub is not None,
         loaded=implementation is not None and implementation.loaded,
-        template_version=str(recorded.get("_commit", "")).removeprefix("v"),
+        template_version=tag(str(recorded.get("_commit", ""))).removeprefix("v"),
         skip={str(step): str(reason) for step, reason in skip.items()},
     )
 

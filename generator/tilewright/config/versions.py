@@ -1,5 +1,6 @@
 """The version of the template that an operator was made from, and how two of them compare."""
 
+import re
 from typing import Any
 
 from packaging.version import InvalidVersion
@@ -7,18 +8,30 @@ from packaging.version import Version
 
 from tilewright.errors import UsageError
 
+# What `git describe --long` writes for the commit of a release: a record made from a clone without tags.
+_DESCRIBED = re.compile(r"(.+)-0-g[0-9a-f]{7,}")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")  # 940b525 would be a version too
+
 
 def tag(version: str) -> str:
-    """The name that a version has in git and in a record: v1.2.0."""
-    return version if parsed(version) is None or version.startswith("v") else f"v{version}"
+    """The name that a version has in git: v1.2.0; what is no version is returned as it is."""
+    name = _released(version)
+    return version if parsed(name) is None else f"v{name.removeprefix('v')}"
 
 
 def parsed(recorded: str) -> Version | None:
     """The version, or None for a commit between two of them."""
+    if _COMMIT.fullmatch(recorded):
+        return None
     try:
-        return Version(recorded)
+        return Version(_released(recorded))
     except InvalidVersion:
         return None
+
+
+def _released(recorded: str) -> str:
+    described = _DESCRIBED.fullmatch(recorded)
+    return described[1] if described else recorded
 
 
 def is_newer(version: str, than: str) -> bool:
