@@ -101,3 +101,24 @@ def test_every_dtype_is_printed(dtype, value, expected):
     lines = []
     Launcher(output=lines.append).launch(0, (1,), kernel, (torch.zeros(1),))
     assert "".join(lines).strip("[]\n") == expected
+
+
+def test_blocks_print_in_their_order():
+    @ct.kernel
+    def kernel(X):
+        i = ct.bid(0)
+        ct.printf("block %d of %02d\n", i, ct.num_blocks(0))
+        print(f"x={ct.load(X, (i,), (2,))}", i > 0)
+
+    printed = []
+    Launcher(output=printed.append).launch(0, (2,), kernel, (torch.tensor([0.5, 1.0, 1.5, 2.0]),))
+    assert "".join(printed) == ("block 0 of 02\nx=[0.500000, 1.000000] 0\nblock 1 of 02\nx=[1.500000, 2.000000] 1\n")
+
+
+def test_kernels_print_to_standard_output(capsys):
+    @ct.kernel
+    def kernel(X):
+        ct.printf("hello %d\n", ct.bid(0))
+
+    Launcher().launch(0, (2,), kernel, (torch.zeros(1),))
+    assert capsys.readouterr().out == "hello 0\nhello 1\n"
