@@ -16,6 +16,7 @@ from tilewright.cli.check import check
 from tilewright.cli.compile import compile_
 from tilewright.cli.detach import detach
 from tilewright.cli.doctor import doctor
+from tilewright.cli.explain import explain
 from tilewright.cli.list import list_
 from tilewright.cli.new import new
 from tilewright.cli.register import register
@@ -85,6 +86,7 @@ for panel, name, function in (
     ("Understand", "list", list_),
     ("Understand", "status", status),
     ("Understand", "doctor", doctor),
+    ("Understand", "explain", explain),
     ("Check", "check", check),
     ("Check", "compile", compile_),
     ("Check", "verify", verify),

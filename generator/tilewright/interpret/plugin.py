@@ -1,4 +1,4 @@
-"""Plugin of pytest that runs tests of cuTile kernels on the CPU; without its options it does nothing."""
+"""Plugin of pytest that runs tests of cuTile kernels on the CPU if its options say so, and explains failures."""
 
 import importlib.util
 import os
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+pytest_plugins = ["tilewright.explain.plugin"]  # by name: the two are installed as one
 _DEVICES = ("auto", "interpret", "cuda")
 _ABOUT = "where cuTile kernels run: interpret is the CPU, cuda the GPU, auto the GPU if there is one and else the CPU"
 _USED = pytest.StashKey[str]()

@@ -1,0 +1,1 @@
+"""The known errors, a module for each topic."""

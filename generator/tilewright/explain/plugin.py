@@ -1,0 +1,59 @@
+"""Plugin of pytest: sums up failed comparisons of tensors, and keeps failures for `tilewright explain --last`."""
+
+import sys
+from collections.abc import Generator
+
+import pytest
+
+from tilewright.explain.failures import FAILURES
+
+TITLE = "tilewright"  # of the section in the report, and of the property in JUnit files
+_MOST = 50
+_LONGEST = 8000  # characters of one failure, from its end: that is where the message is
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the summary to the report of a failed comparison."""
+    report = yield
+    if call.excinfo is not None and report.failed and "torch" in sys.modules:
+        from tilewright.explain.compared import summed_up
+
+        text = summed_up(call.excinfo.tb)
+        if text:
+            report.sections.append((TITLE, text))
+            item.user_properties.append((TITLE, text))
+    return report
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep failures, in the process that collects the reports of all others."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Failures(), "tilewright-failures")
+
+
+class _Failures:
+    """The failures of one run."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[str, str]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a failed test said."""
+        self._keep(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep why a file could not be collected."""
+        self._keep(report)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write them where pytest keeps the names of the tests that failed."""
+        cache = getattr(session.config, "cache", None)  # of a plugin that can be switched off
+        if cache is not None and not session.config.option.collectonly:
+            cache.set(FAILURES, self._kept)
+
+    def _keep(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.failed and len(self._kept) < _MOST:
+            self._kept.append((report.nodeid, report.longreprtext[-_LONGEST:]))
