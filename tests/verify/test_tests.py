@@ -133,7 +133,19 @@ def test_junit_file(tmp_path):
     report = tmp_path / "junit.xml"
     report.write_text(
         '<testsuites><testsuite tests="4"><testcase name="a"/><testcase name="b"><skipped message="no"/></testcase>'
-        '<testcase name="c"><failure message="wrong&#10;in detail"/></testcase>'
+        '<testcase name="c"><failure message="wrong&#10;in detail">all of it</failure></testcase>'
         '<testcase name="d"><error message="broken"/></testcase></testsuite></testsuites>'
     )
-    assert read_junit(report) == Counts(passed=1, failed=2, skipped=1, first_failure="c: wrong", first_skip="no")
+    assert read_junit(report) == Counts(
+        passed=1, failed=2, skipped=1, first_failure="c: wrong", first_skip="no", first_text="all of it"
+    )
+
+
+def test_wrong_results_are_summed_up_with_advice(operator):
+    edit(operator, operator.kernel, "ct.store(Out, (i,), (tx", "ct.store(Out, (i,), 2 * (tx")
+    outcome = run(operator, WITHOUT)
+    verdict, count, *_, title, cause = outcome.data["advice"]
+    assert verdict == "algorithm: the wrong elements are 2 times the reference"
+    assert " elements differ (" in count
+    assert title.endswith("(tilewright explain not-close)")
+    assert cause.startswith("most likely: ")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tilewright.errors import MissingError
 
+TITLE = "tilewright"  # of the section that the plugin adds to a report, and of the property in JUnit files
 FAILURES = "tilewright/failures"  # key of pytest's cache, set by the plugin: a list of [test, text]
 _CACHE = Path(".pytest_cache/v")
 _NEEDS = "run pytest in the environment of tilewright, without -p no:cacheprovider, and explain again"

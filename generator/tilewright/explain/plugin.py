@@ -6,8 +6,8 @@ from collections.abc import Generator
 import pytest
 
 from tilewright.explain.failures import FAILURES
+from tilewright.explain.failures import TITLE
 
-TITLE = "tilewright"  # of the section in the report, and of the property in JUnit files
 _MOST = 50
 _LONGEST = 8000  # characters of one failure, from its end: that is where the message is
 

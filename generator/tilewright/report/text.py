@@ -54,6 +54,8 @@ class TextReport:
             self._print(Text(f"{'':16}{problem}"))
         if len(problems) > _MOST_PROBLEMS:
             self._print(Text(f"{'':16}and {len(problems) - _MOST_PROBLEMS} more; --json lists them"))
+        for advice in outcome.data.get("advice", ()):
+            self._print(Text(f"{'':16}{advice}", style="dim"))
 
     def compilation(self, compilation: Compilation) -> None:
         """A row for each compiled kernel, then what could not be compiled."""

@@ -15,6 +15,7 @@ from tilewright.verify import quality
 from tilewright.verify import registration
 from tilewright.verify import stub
 from tilewright.verify import tests
+from tilewright.verify.advice import with_advice
 from tilewright.verify.outcomes import failed
 from tilewright.verify.outcomes import not_applicable
 from tilewright.verify.outcomes import ok
@@ -49,7 +50,7 @@ def verify(operator: Operator, session: Session) -> Iterator[StepOutcome]:
         outcome = look(step, operator)
         if step.run and outcome.verdict in (Verdict.OK, Verdict.SKIPPED):
             outcome = step.run(operator, session)
-        yield replace(outcome, seconds=round(time.perf_counter() - start, 3))
+        yield replace(with_advice(outcome), seconds=round(time.perf_counter() - start, 3))
 
 
 def look(step: Step, operator: Operator) -> StepOutcome:

@@ -9,8 +9,10 @@ from xml.etree import ElementTree
 
 from tilewright.cutile.toolchain import INSTALL
 from tilewright.cutile.toolchain import is_installed
+from tilewright.explain.failures import TITLE
 from tilewright.model.operator import Operator
 from tilewright.model.outcome import StepOutcome
+from tilewright.verify.advice import with_advice
 from tilewright.verify.child import last_line
 from tilewright.verify.child import run_python
 from tilewright.verify.outcomes import failed
@@ -79,7 +81,8 @@ def run(operator: Operator, session: Session) -> StepOutcome:
         place, options = " in the interpreter", _interpreted(session)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "junit.xml")
-        command = ["-m", "pytest", "-q", *options, str(operator.test), f"--junit-xml={report}"]
+        # The plugin is named for environments in which none is loaded of itself.
+        command = ["-m", "pytest", "-q", "-p", "tilewright", *options, str(operator.test), f"--junit-xml={report}"]
         done = run_python(operator, command, limit=_LIMIT)
         if not report.is_file():
             return failed("tests", [f"pytest did not run: {last_line(done)}"])
@@ -88,14 +91,15 @@ def run(operator: Operator, session: Session) -> StepOutcome:
     data = {"device": device, "passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped}
     if counts.failed or not counts.passed:
         why = counts.first_failure or f"no test ran, {counts.skipped} skipped: {counts.first_skip}"
-        return failed("tests", [f"{counts.failed} of {counts.total} tests{place}: {why}"], **data)
+        found = failed("tests", [f"{counts.failed} of {counts.total} tests{place}: {why}"], **data)
+        return with_advice(found, counts.first_text or why, counts.comparison)
     skips = f", {counts.skipped} skipped" if counts.skipped else ""
     return ok("tests", f"{counts.passed} passed{place}{skips}", **data)
 
 
 def _interpreted(session: Session) -> list[str]:
-    """Options for pytest; the plugin is named for environments in which none is loaded of itself."""
-    return ["-p", "tilewright", "--tile-device=interpret", f"--tile-arch={session.interpreted_arch}"]
+    """Options for pytest."""
+    return ["--tile-device=interpret", f"--tile-arch={session.interpreted_arch}"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +111,8 @@ class Counts:
     skipped: int
     first_failure: str = ""
     first_skip: str = ""
+    first_text: str = ""  # all that the first failure said
+    comparison: str = ""  # summary of the tensors that differ there
 
     @property
     def total(self) -> int:
@@ -116,13 +122,17 @@ class Counts:
 
 def read_junit(report: Path) -> Counts:
     """Counts of a JUnit file; errors while collecting count as failures."""
-    failures, skips, total = [], [], 0
+    failures: list[str] = []
+    skips: list[str] = []
+    total, text, comparison = 0, "", ""
     for case in ElementTree.parse(report).iter("testcase"):
         total += 1
         for child in case:
-            text = f"{case.get('name')}: {(child.get('message') or '').split(chr(10))[0]}"
+            line = f"{case.get('name')}: {(child.get('message') or '').split(chr(10))[0]}"
             if child.tag in ("failure", "error"):
-                failures.append(text)
+                if not failures:
+                    text, comparison = child.text or "", _comparison(case)
+                failures.append(line)
             elif child.tag == "skipped":
                 skips.append(child.get("message") or "")
     return Counts(
@@ -131,4 +141,12 @@ def read_junit(report: Path) -> Counts:
         skipped=len(skips),
         first_failure=failures[0] if failures else "",
         first_skip=skips[0] if skips else "",
+        first_text=text,
+        comparison=comparison,
     )
+
+
+def _comparison(case: ElementTree.Element) -> str:
+    """What the plugin of pytest says of tensors that are not close."""
+    found = (each.get("value") for each in case.iter("property") if each.get("name") == TITLE)
+    return next(filter(None, found), "")
