@@ -24,5 +24,7 @@ def test_names_keep_their_order_and_count_once():
 
 @pytest.mark.parametrize("names", ["sm_75", "sm_90,", "90", "sm_90a"])
 def test_unknown_name_is_refused_with_the_known_ones(names):
-    with pytest.raises(UsageError, match="sm_121"):
+    with pytest.raises(UsageError) as error:
         select(names)
+    _, expected = str(error.value).split("\n")  # and no guess
+    assert expected == "expected one of sm_80, sm_86, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, sm_121"

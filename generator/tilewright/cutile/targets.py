@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tilewright.catalogue.nearest import unknown_name
+from tilewright.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,6 @@ def select(names: str = "") -> tuple[Target, ...]:
     chosen = []
     for name in dict.fromkeys(part.strip() for part in names.split(",")):
         if name not in known:
-            raise unknown_name(f"{name!r} is not an architecture", name, known)
+            raise UsageError(f"{name!r} is not an architecture", expected=f"expected one of {', '.join(known)}")
         chosen.append(known[name])
     return tuple(chosen)
