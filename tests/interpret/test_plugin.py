@@ -41,7 +41,7 @@ def run(tmp_path: Path):
     def run_pytest(*options: str, ini: str = "", **environment: str) -> tuple[int, str]:
         (tmp_path / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs", *options]
-        environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "200", "OMP_NUM_THREADS": "1"} | environment
+        environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "200"} | environment
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
@@ -67,24 +67,32 @@ def test_device_of_the_settings(run):
     assert "2 skipped" in run("--tile-device=cuda", ini="tile_device = auto")[1]
 
 
-def test_workers_of_xdist_have_the_device(run):
-    pytest.importorskip("xdist")
-    status, output = run("--tile-device=interpret", "-n1")
-    assert status == 0, output
-    assert "2 passed" in output
+THREADS = """\
+import os
+
+import torch
 
 
-def test_workers_of_xdist_share_the_cores(run, tmp_path, monkeypatch):
+def test_threads():
+    assert torch.get_num_threads() * 2 <= max(2, os.cpu_count())
+"""
+
+
+def test_workers_of_xdist_have_the_device_and_share_the_cores(run, tmp_path, monkeypatch):
     pytest.importorskip("xdist")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    (tmp_path / "test_threads.py").write_text(
-        "import os\nimport torch\n"
-        "def test_threads():\n    assert torch.get_num_threads() * 2 <= max(2, os.cpu_count())\n"
-    )
-    status, output = run("--tile-device=interpret", "-n2", "test_threads.py")
+    (tmp_path / "test_threads.py").write_text(THREADS)
+    status, output = run("--tile-device=interpret", "-n2")
     assert status == 0, output
-    status, output = run("--tile-device=interpret", "-n2", "test_threads.py", OMP_NUM_THREADS=str(2 * os.cpu_count()))
-    assert status == 1, "what the user has set stays"
+    assert "3 passed" in output
+
+
+@pytest.mark.slow
+def test_workers_of_xdist_have_the_threads_that_the_user_has_set(run, tmp_path):
+    pytest.importorskip("xdist")
+    (tmp_path / "test_threads.py").write_text(THREADS)
+    status, _ = run("--tile-device=interpret", "-n2", "test_threads.py", OMP_NUM_THREADS=str(2 * os.cpu_count()))
+    assert status == 1
 
 
 def test_checks_without_the_interpreter_are_refused(run):
@@ -110,7 +118,11 @@ def test_plugin_can_be_named_where_none_is_loaded_of_itself(run):
     [
         (["--tile-device=gpu"], "", "argument --tile-device: invalid choice"),
         ([], "tile_device = gpu", "ERROR: tile_device is 'gpu'\nexpected one of auto, interpret, cuda\n"),
-        (["--tile-device=interpret", "--tile-arch=sm_9"], "", "ERROR: 'sm_9' is not an architecture\n"),
+        (
+            ["--tile-device=interpret", "--tile-arch=sm_9"],
+            "",
+            "ERROR: 'sm_9' is not an architecture\nexpected one of sm_80, ",
+        ),
     ],
 )
 def test_wrong_usage(run, options, ini, message):
@@ -130,6 +142,40 @@ def test_package_that_is_missing(run, tmp_path, module):
     status, output = run("--tile-device=auto", PYTHONPATH=path)
     assert status == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: {module} is not installed\npip install " in output
+
+
+LAUNCHES = """\
+import cuda.tile as ct
+import torch
+
+
+@ct.kernel
+def copy(X, Out, TILE: ct.Constant[int]):
+    ct.store(Out, (0,), ct.load(X, (0,), (TILE,)))
+
+
+def launch(x, size):
+    ct.launch(torch.cuda.current_stream(), (1,), copy, (x, torch.zeros(16, device="cuda"), size))
+
+
+def test_check():
+    launch(torch.zeros(4, device="cuda"), 8)
+
+
+def test_compiler():
+    launch(torch.zeros(4, device="cuda"), 3)
+"""
+
+
+def test_failures_show_no_frames_of_the_interpreter_and_the_compiler(run, tmp_path):
+    (tmp_path / "test_launches.py").write_text(LAUNCHES)
+    _, output = run("--tile-device=interpret", "--tile-check", "test_launches.py")
+    assert "result that depends on padding" in output
+    assert "is not a power of two" in output
+    assert "test_launches.py:11: " in output
+    assert "interpret/launch.py" not in output
+    assert "cuda/tile/" not in output
+    assert "interpret/launch.py" in run("--tile-device=interpret", "--full-trace", "test_launches.py")[1]
 
 
 def test_plugin_imports_neither_torch_nor_the_interpreter():

@@ -37,6 +37,8 @@ if __name__ == "__main__":
             sys.exit(eval(argument.removeprefix("exit ")))
         if argument == "fail":
             y.fill_(1 / 0)
+        if argument == "no power of two":
+            ct.launch(torch.cuda.current_stream(), (4,), double, (x, y, 15))
 """
 
 
@@ -49,9 +51,9 @@ def script(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(script, capfd, monkeypatch):
-    def run_it(*arguments: str, name: str = str(script), module: bool = False, arch: str = "sm_90", check=False):
+    def run_it(*arguments: str, name: str = str(script), module: bool = False, arch: str = "sm_90", **options):
         before = sys.argv, sys.path[:], sys.modules["__main__"]
-        status = run_script(name, arguments, module=module, arch=arch, check=check)
+        status = run_script(name, arguments, module=module, arch=arch, check=options.pop("check", False), **options)
         assert (sys.argv, sys.path[:], sys.modules["__main__"]) == before
         sys.modules.pop("beside", None)
         out, err = capfd.readouterr()
@@ -93,6 +95,14 @@ def test_traceback_starts_in_the_script(run, script):
     assert err.splitlines()[-1] == "ZeroDivisionError: division by zero"
 
 
+def test_traceback_of_a_launch_has_the_frames_of_the_script_only(run, script):
+    err = run("no power of two")[2]
+    assert "is not a power of two" in err
+    assert err.count("  File ") == 1
+    assert f'  File "{script}", line 30, in <module>\n' in err
+    assert "tilewright/interpret/launch.py" in run("no power of two", debug=True)[2]
+
+
 def test_script_that_does_not_compile(run, script):
     script.write_text("x = (\n")
     status, _, err = run()
@@ -105,7 +115,19 @@ def test_findings_are_printed_when_the_script_has_ended(run):
     status, out, err = run("unwritten", check=True)
     assert (status, out.splitlines()[1:]) == (1, ["goes on"])
     assert "read of memory that was never written" in err
-    assert run("unwritten")[0] == 0
+    assert run("unwritten") == (0, out, "")
+
+
+def test_the_launch_with_a_fault_and_the_number_of_launches_are_told(run, script):
+    first, *_, last = run("unwritten", check=True)[2].splitlines()
+    assert first == f"{script}:22: launch with X (64,), Y (64,)"
+    assert last == "2 launches checked, 1 fault found in 1 of them"
+
+
+def test_nothing_found_is_not_nothing_checked(run, script):
+    assert run(check=True)[2] == "1 launch checked, nothing found\n"
+    script.write_text("")
+    assert run(check=True) == (0, "", "no launch was checked\n")
 
 
 def test_script_that_fails_keeps_its_status(run):

@@ -8,6 +8,7 @@ OneArch = Annotated[str, typer.Option(metavar="SM_XX", help="Architecture that t
 
 
 def run(
+    context: typer.Context,
     script: Annotated[
         list[str], typer.Argument(metavar="SCRIPT", help="A Python script, and after it its own arguments.")
     ],
@@ -21,4 +22,5 @@ def run(
     from tilewright.interpret.script import run_script
 
     name, *arguments = script
-    raise typer.Exit(run_script(name, arguments, module=module, arch=arch, check=check))
+    debug = context.find_root().params["debug"]
+    raise typer.Exit(run_script(name, arguments, module=module, arch=arch, check=check, debug=debug))

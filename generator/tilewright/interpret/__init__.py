@@ -16,13 +16,18 @@ __all__ = ["enabled"]
 
 @contextmanager
 def enabled(
-    *, arch: str = "sm_90", check: bool = False, report: Callable[[CheckError], object] | None = None
+    *,
+    arch: str = "sm_90",
+    check: bool = False,
+    report: Callable[[CheckError], object] | None = None,
+    launched: Callable[[], object] | None = None,
 ) -> Iterator[None]:
     """Emulate a CUDA device of this architecture; `cuda.tile.launch` runs kernels on the CPU.
 
     Inside, `device="cuda"` and the functions of torch.cuda work as with one GPU. With `check`, launches look for faults
-    that a GPU does not report, and raise `interpret.check.CheckError`, or give it to `report` and go on. May be nested.
-    Covers this thread and those that are started inside.
+    that a GPU does not report, and raise `interpret.check.CheckError`, or give it to `report` and go on. `launched` is
+    called when a launch has run, also one with faults that are reported. May be nested. Covers this thread and those
+    that are started inside.
 
     Raises:
         UsageError: There is no such architecture.
@@ -47,10 +52,12 @@ def enabled(
     from tilewright.interpret.launch import Launcher
     from tilewright.interpret.settings import Settings
 
-    launch = Launcher(Settings(arch=targets[0].name, check=check)).launch
-    with emulated_device(
-        targets[0], _reporting(launch, report) if report else launch, observe=note_writes if check else None
-    ):
+    launch: Callable[..., None] = Launcher(Settings(arch=targets[0].name, check=check)).launch
+    if report is not None:
+        launch = _reporting(launch, report)
+    if launched is not None:
+        launch = _telling(launch, launched)
+    with emulated_device(targets[0], launch, observe=note_writes if check else None):
         yield
 
 
@@ -64,3 +71,11 @@ def _reporting(launch: Callable[..., None], report: Callable[[CheckError], objec
             report(error)
 
     return launch_and_report
+
+
+def _telling(launch: Callable[..., None], launched: Callable[[], object]) -> Callable[..., None]:
+    def launch_and_tell(*args: Any, **kwargs: Any) -> None:
+        launch(*args, **kwargs)
+        launched()
+
+    return launch_and_tell

@@ -45,6 +45,19 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return used and f"cuTile kernels: {used}"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Show of a failed launch no frames of the interpreter and the compiler, unless all are asked for."""
+    if call.excinfo is None or item.config.option.fulltrace or item.config.stash.get(_USED, "cuda") == "cuda":
+        return
+    from tilewright.interpret.frames import explains_itself
+    from tilewright.interpret.frames import without_internal
+
+    error = call.excinfo.value
+    if explains_itself(error) and (shown := without_internal(call.excinfo.tb)):
+        call.excinfo = pytest.ExceptionInfo.from_exc_info((type(error), error, shown))
+
+
 def _has_gpu() -> bool:
     if importlib.util.find_spec("torch") is None:
         return False

@@ -36,6 +36,7 @@ from tilewright.interpret.memory.allocations import Undetermined
 
 _SEED = 0
 _EXTREME = (Undetermined.HIGHEST, Undetermined.LOWEST)
+_MOST_ARRAYS = 8  # named in an error
 _MORE_STEPS = 4  # times those of the first run, after which blocks in another order are taken to wait for each other
 
 
@@ -58,7 +59,7 @@ def run_checked(work: Work) -> None:
         work.memory.undetermined = Undetermined.ZERO
     found = checker.findings.all()
     if found:
-        raise CheckError(work.kernel.name, found)
+        raise CheckError(work.kernel.name, found, _said(work.memory.extents))
 
 
 def _vary(work: Work, checker: Checker, before: Sequence[Tensor], after: Sequence[Tensor]) -> None:
@@ -151,6 +152,12 @@ def _pairs(
         if allocation.base <= extent.address < allocation.end:
             dtype = extent.dtype
             yield elements_of(extent, one, allocation.base, dtype), elements_of(extent, other, allocation.base, dtype)
+
+
+def _said(arrays: Sequence[Extent]) -> str:
+    """Names and shapes of the arrays of a launch; of long lists only the first ones."""
+    named = [f"{each.name} {each.shape}" for each in arrays[:_MOST_ARRAYS]]
+    return ", ".join([*named, "..."] if len(arrays) > _MOST_ARRAYS else named)
 
 
 def _copy(memory: Memory) -> list[Tensor]:

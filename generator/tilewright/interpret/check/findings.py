@@ -58,13 +58,15 @@ class Finding:
 class CheckError(InterpreterError):
     """Faults of a kernel that were found in checking mode; memory is as the kernel left it."""
 
-    def __init__(self, kernel: str, findings: Sequence[Finding]) -> None:
+    def __init__(self, kernel: str, findings: Sequence[Finding], arrays: str = "") -> None:
+        """`arrays` says the names and shapes of the arrays of the launch."""
         self.kernel = kernel
         self.findings = tuple(findings)
+        self.arrays = arrays
         super().__init__("\n".join([f"{len(findings)} fault(s) in kernel {kernel}", *map(str, findings)]))
 
-    def __reduce__(self) -> tuple[type[CheckError], tuple[str, tuple[Finding, ...]]]:
-        return type(self), (self.kernel, self.findings)
+    def __reduce__(self) -> tuple[type[CheckError], tuple[str, tuple[Finding, ...], str]]:
+        return type(self), (self.kernel, self.findings, self.arrays)
 
 
 class Findings:

@@ -17,6 +17,7 @@ from cuda.tile._ir.type import TokenTy
 from tilewright.interpret.faults import Location
 from tilewright.interpret.faults import UnsupportedOperation
 from tilewright.interpret.faults import unknown
+from tilewright.interpret.frames import TRANSLATED
 from tilewright.interpret.frontend import TypedKernel
 from tilewright.interpret.operations import control
 from tilewright.interpret.operations.reductions import reduce
@@ -59,7 +60,7 @@ def translate(kernel: TypedKernel, watch: Callable[[Any, Step], Step] | None = N
     writer = _Writer(watch)
     source = writer.function(kernel.body)
     try:
-        code = compile(source, f"<translated kernel {kernel.name}>", "exec")
+        code = compile(source, f"{TRANSLATED}{kernel.name}>", "exec")
     except SyntaxError as err:  # Python nests 20 loops and 100 indentations at most
         raise UnsupportedOperation(
             f"kernel {kernel.name} nests too many loops and branches: {err.msg}\n"
