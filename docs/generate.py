@@ -5,6 +5,7 @@ from pathlib import Path
 
 from writers.commands import commands
 from writers.documents import documents
+from writers.errors import errors
 from writers.families import families
 from writers.performance import performance
 from writers.rules import rules
@@ -24,6 +25,7 @@ def pages() -> dict[str, str]:
         "cli.md": _page("Command line", "the commands themselves", commands()),
         "families.md": _page("Families and functions", "`template/_partials`", families()),
         "rules.md": _page("Rules", "`generator/tilewright/rules`", rules()),
+        "errors.md": _page("Errors", "`generator/tilewright/explain/errors`", errors()),
         "performance.md": _page("Performance", "`benchmarks/results/h200.json`", performance()),
         "json.md": _page("JSON documents", "the schemas in `generator/tilewright/report/schemas`", documents()),
     }

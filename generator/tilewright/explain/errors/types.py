@@ -208,24 +208,29 @@ TYPES = (
                 tell="ints, floats, bools, dtypes and tuples of them may be global; pass tensors as arguments",
             ),
             Cause(
-                what="ct.Constant[int](1) was written to make a constant",
+                what="ct.Constant[int] was called to make a constant",
                 tell="the type in the message is _AnnotatedAlias: write x = 1",
             ),
         ),
         wrong='''
+        OFFSETS = [1]
+
+
         @ct.kernel
         def one(Y, TILE: ct.Constant[int]):
             """Y (N) = 1."""
-            value = ct.Constant[int](1)
-            ct.store(Y, (ct.bid(0),), ct.full((TILE,), value, ct.float32))
+            ct.store(Y, (ct.bid(0),), ct.full((TILE,), OFFSETS[0], ct.float32))
         ''',
         right='''
+        OFFSETS = (1,)
+
+
         @ct.kernel
         def one(Y, TILE: ct.Constant[int]):
             """Y (N) = 1."""
-            value = 1
-            ct.store(Y, (ct.bid(0),), ct.full((TILE,), value, ct.float32))
+            ct.store(Y, (ct.bid(0),), ct.full((TILE,), OFFSETS[0], ct.float32))
         ''',
+        samples=("Cannot create constant from value of type typing._AnnotatedAlias.",),
     ),
     Entry(
         name="dtypes-of-a-matrix-product",
