@@ -24,9 +24,22 @@ class ForgottenBytes(Rule):
     advice = "Count every tensor that is read once, and every result that is written once."
     snippet_path = PATH
     VALID = (BENCHMARK,)
-    INVALID = (BENCHMARK.replace(" * 2 + w.numel() * w.element_size()", " * 2"),)
+    INVALID = (
+        BENCHMARK.replace(" * 2 + w.numel() * w.element_size()", " * 2"),
+        BENCHMARK.replace(
+            "@triton.testing.perf",
+            "def bytes_moved(M, N, dtype):\n    return M * N * dtype.itemsize\n\n\n@triton.testing.perf",
+        ),
+    )
 
     def check(self, module: Module) -> Iterator[Finding]:
+        for returned in module.nodes(ast.Return) if module.is_benchmark else ():
+            factors = _factors(returned.value)
+            if any(_is_size(each) for each in factors) and all(
+                isinstance(e, ast.Name | ast.Attribute) for e in factors
+            ):
+                said = f"{ast.unparse(returned)} counts one tensor; an operator reads one at least, and writes another"
+                yield self.finding(module, returned, said)
         for function in benchmarks(module):
             counted = _counted(function)
             if not counted:
@@ -37,6 +50,17 @@ class ForgottenBytes(Rule):
                     others = ", ".join(sorted(counted))
                     said = f"{name} is passed to the operator, and not in the byte count beside {others}"
                     yield self.finding(module, node, said)
+
+
+def _factors(node: ast.expr | None) -> list[ast.expr]:
+    """What a product multiplies."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [] if node is None else [node]
+
+
+def _is_size(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "itemsize"
 
 
 def _counted(function: Function) -> set[str]:

@@ -76,6 +76,13 @@ class UnverifiedTiming(Rule):
         BENCHMARK.replace("    torch.testing.assert_close(fn(), ref(), rtol=1e-2, atol=1e-2)\n", "").replace(
             "    return total", "    torch.testing.assert_close(fn(), ref(), rtol=1e-2, atol=1e-2)\n    return total"
         ),
+        BENCHMARK.replace(
+            "    torch.testing.assert_close(fn(), ref()", "    ref = fn\n    torch.testing.assert_close(fn(), ref()"
+        ),
+        BENCHMARK.replace(
+            "    torch.testing.assert_close(fn(), ref()",
+            "    expected = fn()\n    torch.testing.assert_close(fn(), expected",
+        ),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -88,6 +95,26 @@ class UnverifiedTiming(Rule):
             first = min(timed, key=lambda each: each.lineno)
             if not any(line < first.lineno for line in checked) and not _checks_elsewhere(module, function, first):
                 yield self.finding(module, first, f"{function.name} measures a result that was not compared before")
+            for call in _calls(function, _ASSERTIONS):
+                if len(call.args) > 1 and _said(function, call.args[0]) == _said(function, call.args[1]):
+                    said = f"{ast.unparse(call.args[0])} is compared with itself: {ast.unparse(call.args[1])}"
+                    yield self.finding(module, call, said)
+
+
+def _said(function: Function, node: ast.expr, depth: int = 8) -> str:
+    """An expression as text, with names of the function that are assigned once replaced by what they stand for."""
+    if isinstance(node, ast.Name) and depth:
+        given = [
+            each.value
+            for each in ast.walk(function)
+            if isinstance(each, ast.Assign)
+            and any(isinstance(name, ast.Name) and name.id == node.id for name in each.targets)
+        ]
+        if given and isinstance(given[-1], ast.Name | ast.Call):
+            return _said(function, given[-1], depth - 1)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args and not node.keywords:
+        return f"{_said(function, node.func, depth)}()"
+    return ast.unparse(node)
 
 
 def _checks_elsewhere(module: Module, function: Function, timed: ast.Call) -> bool:

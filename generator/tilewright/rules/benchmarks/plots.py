@@ -156,7 +156,7 @@ class UnfilteredBackends(Rule):
     severity = Severity.ERROR
     why = (
         "Where a backend is missing its entry is None: unpacking it is a TypeError, and the benchmark does not "
-        "even start."
+        "even start. An entry that is always there is measured also where its backend cannot be imported."
     )
     advice = "Filter: [backend for backend in ALL_BACKENDS if backend is not None]."
     snippet_path = PATH
@@ -167,6 +167,7 @@ class UnfilteredBackends(Rule):
     INVALID = (
         BENCHMARK.replace(_FILTERED, "ALL_BACKENDS"),
         BENCHMARK.replace(_FILTERED, "ALL_BACKENDS[:-1]"),
+        BENCHMARK.replace(' if is_backend_available("cutile") else None', ""),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -180,6 +181,10 @@ class UnfilteredBackends(Rule):
                 for use in module.nodes(ast.Name):
                     if use.id == name and isinstance(use.ctx, ast.Load) and not _is_filtered(module, use):
                         yield self.finding(module, use, f"{name} is used with its None entries")
+        for entry in _backends(module):
+            match entry.elts:
+                case [ast.Constant(value="cutile"), *_] if not isinstance(module.parent(entry), ast.IfExp):
+                    yield self.finding(module, entry, "cutile is a line also where is_backend_available says no")
 
 
 def _is_filtered(module: Module, use: ast.Name) -> bool:

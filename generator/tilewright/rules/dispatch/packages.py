@@ -158,9 +158,11 @@ def _loaded_unguarded(project: Project, package: str) -> bool:
     while "." in package:
         parent = package.rpartition(".")[0]
         module = project.module(parent)
-        if module is None or not any(
-            name == package and not _guarded(module, statement) for statement, name in project.imports(module)
-        ):
+        if module is None:
+            return False
+        written = [statement for statement, name in project.imports(module) if name == package]
+        unguarded = any(not _guarded(module, statement) for statement in written)
+        if not unguarded and (written or not project.loads(parent, package)):  # it may be found by pkgutil
             return False
         package = parent
     return True

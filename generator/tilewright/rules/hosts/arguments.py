@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
@@ -37,6 +38,15 @@ def subtract(a, b):
     grid = (ct.cdiv(a.numel(), TILE),)
     stream = torch.cuda.current_stream(a.device)
 """
+_HELPED = _KERNEL.replace(
+    "@ct.kernel",
+    "def _difference(A, B, TILE):\n"
+    "    return ct.load(A, (ct.bid(0),), (TILE,)) - ct.load(B, (ct.bid(0),), (TILE,))\n\n\n@ct.kernel",
+).replace(
+    "    ta = ct.load(A, (ct.bid(0),), (TILE,))\n    tb = ct.load(B, (ct.bid(0),), (TILE,))\n"
+    "    ct.store(Out, (ct.bid(0),), ta - tb)\n",
+    "    ct.store(Out, (ct.bid(0),), _difference(B, A, TILE))\n",
+)
 
 
 class LaunchArity(Rule):
@@ -102,7 +112,7 @@ def _in_parentheses(module: Module, node: ast.expr) -> bool:
 
 
 class SwappedArguments(Rule):
-    """Arguments of a launch in another order than the kernel's parameters."""
+    """Arguments in another order than the parameters of a kernel, or of one of its helpers."""
 
     code = "TW306"
     severity = Severity.ERROR
@@ -116,25 +126,36 @@ class SwappedArguments(Rule):
         _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, TILE))\n    return out\n",
         _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, a, out, TILE))\n    return out\n",
     )
-    INVALID = (_KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (b, a, out, TILE))\n    return out\n",)
+    INVALID = (
+        _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (b, a, out, TILE))\n    return out\n",
+        _HELPED + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, TILE))\n    return out\n",
+    )
 
     def check(self, module: Module) -> Iterator[Finding]:
         for launch in module.launches:
             for kernel in launch.kernels:
-                yield from self._swaps(module, launch, kernel)
+                names = [each.name for each in kernel.parameters]
+                yield from self._swaps(module, launch.arguments or (), names, kernel.name)
+        helpers = {each.name: each for kernel in module.kernels for each in kernel.helpers}
+        for call in module.nodes(ast.Call):
+            if isinstance(call.func, ast.Name) and call.func.id in helpers and not call.keywords:
+                names = [each.arg for each in helpers[call.func.id].args.args]
+                yield from self._swaps(module, call.args, names, call.func.id)
 
-    def _swaps(self, module: Module, launch: Launch, kernel: Kernel) -> Iterator[Finding]:
-        if launch.arguments is None or len(launch.arguments) != len(kernel.parameters):
+    def _swaps(
+        self, module: Module, given: Sequence[ast.expr], names: Sequence[str], function: str
+    ) -> Iterator[Finding]:
+        if len(given) != len(names):
             return
-        parameters = [_plain(each.name) for each in kernel.parameters]
-        arguments = [_plain(_name(each)) for each in launch.arguments]
+        parameters = [_plain(each) for each in names]
+        arguments = [_plain(_name(each)) for each in given]
         for index, argument in enumerate(arguments):
             if not argument or parameters.count(argument) != 1 or arguments.count(argument) != 1:
                 continue
             other = parameters.index(argument)
             # Only where both are somebody else's name: a part of a name that fits by chance says nothing
             if other > index and arguments[other] == parameters[index]:
-                first, second = launch.arguments[index], launch.arguments[other]
+                first, second = given[index], given[other]
                 fix = Fix(
                     f"Swap {module.source(first)} and {module.source(second)}",
                     (
@@ -145,8 +166,8 @@ class SwappedArguments(Rule):
                 yield self.finding(
                     module,
                     first,
-                    f"{module.source(first)} is passed for {kernel.parameters[index].name} and {module.source(second)} "
-                    f"for {kernel.parameters[other].name} of {kernel.name}",
+                    f"{module.source(first)} is passed for {names[index]} and {module.source(second)} "
+                    f"for {names[other]} of {function}",
                     fix=fix,
                 )
 

@@ -99,6 +99,9 @@ def _is_product_of_sizes(module: Module, node: ast.expr) -> bool:
     known = resolved(module, node)
     if isinstance(known, ast.BinOp) and isinstance(known.op, ast.Mult):
         return all(_is_product_of_sizes(module, each) for each in (known.left, known.right))
+    blocks = division(module, known)
+    if blocks is not None and blocks.up:
+        return _is_product_of_sizes(module, blocks.size)
     return is_dimension(module, known)
 
 

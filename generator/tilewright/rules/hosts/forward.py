@@ -81,9 +81,10 @@ class ComputeByTorch(Rule):
 
 
 def _forward(module: Module) -> set[Function]:
-    """Functions that launch kernels, that call such, and what these call."""
+    """Functions that launch kernels, that call such or are registered for cuTile, and what these call."""
     launching = {launch.function for launch in module.launches if launch.function is not None}
     around = {each for function in launching for each in calls(module).callers(function)}
+    around |= {each.function for each in module.declarations if each.function is not None and each.backend == "cutile"}
     return {each for function in around for each in calls(module).callees(function)}
 
 

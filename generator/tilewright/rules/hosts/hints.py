@@ -82,8 +82,9 @@ def _candidates(module: Module) -> Iterator[tuple[str, ast.expr]]:
 
 def _values(module: Module, node: ast.expr) -> list[tuple[ast.expr, int]]:
     """Integers that a hint may have: its own, or those of `ct.ByTarget` for each architecture."""
-    if isinstance(node, ast.Call) and module.names.tile(node.func) == "ByTarget":
-        parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+    known = resolved(module, node)
+    if isinstance(known, ast.Call) and module.names.tile(known.func) == "ByTarget":
+        parts = [*known.args, *(keyword.value for keyword in known.keywords)]
         return [found for part in parts for found in _values(module, part)]
     return [(node, value) for value in sorted(integers(module, node) or ())]
 
@@ -136,6 +137,7 @@ class HintValue(Rule):
         _kernel("(occupancy=0)"),
         _kernel("(num_worker_warps=16)"),
         _kernel("(occupancy=ct.ByTarget(sm_90=64, default=3))"),
+        _kernel("(occupancy=OCCUPANCY)").replace("\n\n\n@ct", "\n\nOCCUPANCY = ct.ByTarget(sm_90=64)\n\n\n@ct"),
         _kernel("") + "\n\n_small_kernel = _double_kernel.replace_hints(num_ctas=32)\n",
         _kernel("") + "\n\n_CONFIGS = [dict(TILE=128, num_ctas=3)]\n",
         _kernel("") + "\n\nHINTS = {8192: {'num_worker_warps': 2}}\n",

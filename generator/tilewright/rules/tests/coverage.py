@@ -120,13 +120,21 @@ class NoEmptyCase(Rule):
     advice = "Add a shape such as (0, 128)."
     snippet_path = PATH
     VALID = (TEST,)
-    INVALID = (TEST.replace("(1,), (0, 5)", "(1,)"),)
+    INVALID = (
+        TEST.replace("(1,), (0, 5)", "(1,)"),
+        TEST.replace("    _backends =", "    _empty = []\n    _backends ="),
+    )
 
     def check(self, module: Module) -> Iterator[Finding]:
         found = _operator_tests(module)
         sizes = _sizes(module)
         if found and any(size > 1 for size in sizes) and 0 not in _shape_entries(module):
             yield self.finding(module, found[0], "no shape in the tests has a size of 0")
+        for each in module.nodes(ast.Assign) if found else ():
+            match each:
+                case ast.Assign(targets=[ast.Name(id="_empty")], value=ast.List(elts=[])):
+                    said = "_empty has no shape: nothing is tested that has a size of 0"
+                    yield self.finding(module, each, said, severity=Severity.WARNING)
 
 
 def _shape_entries(module: Module) -> set[int]:
