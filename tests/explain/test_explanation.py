@@ -53,6 +53,19 @@ def test_of_a_chain_of_exceptions_the_last_comes_first():
     assert [match.entry.name for match in matches(text)] == ["size-not-power-of-two", "matrix-product-rank"]
 
 
+def test_the_source_in_a_traceback_is_no_message():
+    frame = '  File "a.py", line 3, in f\n    raise ValueError("Return code 5")\n    ~~~~~^^^\n'
+    of_kernel = '    "a.py", line 9, col 5, in copy:\n        x = load("is not a power of two")\n        ^^^^\n'
+    text = f"Traceback (most recent call last):\n{frame}{RANK}{of_kernel}"
+    assert [match.entry.name for match in matches(text)] == ["matrix-product-rank"]
+
+
+def test_of_a_report_of_pytest_only_what_was_raised_is_read():
+    text = f"    def test():\n        # Return code 5\n>       launch()\n\nE   {POWER}\nE       ct.load(X)\n\na.py:3"
+    (match,) = matches(text)
+    assert (match.entry.name, match.message) == ("size-not-power-of-two", POWER)
+
+
 def test_findings_of_check_are_explained_by_their_codes():
     found = explain_text("a.py:1:1: TW110 no stub has the key 'x'\nb.py:2:1: TW111 nothing is registered, see TW110")
     assert [rule.code for rule in found.rules] == ["TW110", "TW111"]

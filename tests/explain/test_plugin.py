@@ -33,6 +33,15 @@ def test_shapes():
     close(torch.ones(2), torch.ones(3))
 
 
+class Unreadable(torch.Tensor):
+    def detach(self):
+        raise RuntimeError("CUDA error: an earlier fault\\nmore of it")
+
+
+def test_unreadable():
+    close(torch.zeros(2).as_subclass(Unreadable), torch.ones(2))
+
+
 def test_no_tensors():
     assert 1 == 2
 
@@ -54,12 +63,12 @@ def output(folder):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--junit-xml=report.xml"]
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert "4 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "5 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     return done.stdout
 
 
 def test_a_failed_comparison_gets_a_summary(output):
-    assert output.count("- tilewright -") == 2
+    assert output.count("- tilewright -") == 3
     assert "algorithm: the wrong elements are 3 times the reference" in output
     assert "144 of 400 elements differ (float32 of shape (4, 100))" in output
     assert "where: only at indices 64 to 99 of axis 1 (length 100): the last tile, which hangs over" in output
@@ -67,6 +76,10 @@ def test_a_failed_comparison_gets_a_summary(output):
 
 def test_of_a_pair_that_is_not_close(output):
     assert "algorithm: the wrong elements are all 0" in output
+
+
+def test_tensors_that_cannot_be_read_do_not_end_the_run(output):
+    assert "the tensors cannot be summed up: RuntimeError: CUDA error: an earlier fault\n" in output
 
 
 @pytest.mark.usefixtures("output")
@@ -80,5 +93,7 @@ def test_the_summary_is_in_the_junit_file(folder):
 @pytest.mark.usefixtures("output")
 def test_failures_are_kept(folder):
     kept = dict(json.loads((folder / ".pytest_cache/v/tilewright/failures").read_text()))
-    assert list(kept) == [f"test_far.py::test_{name}" for name in ("far", "pairs", "shapes", "no_tensors")]
+    assert list(kept) == [
+        f"test_far.py::test_{name}" for name in ("far", "pairs", "shapes", "unreadable", "no_tensors")
+    ]
     assert "Tensor-likes are not close!" in kept["test_far.py::test_far"]

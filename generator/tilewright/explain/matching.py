@@ -8,6 +8,8 @@ from tilewright.explain.entry import Entry
 from tilewright.explain.registry import all_entries
 
 _CODE = re.compile(r"\bTW\d{3}\b")
+_SAID_BY_PYTEST = re.compile(r"^E {3}(.*)$", re.MULTILINE)
+_FRAME = re.compile(r'^ {2,4}(File )?".*", lines? \d+.*\n(?: {4,}.*(?:\n|\Z))*', re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +25,7 @@ def matches(text: str) -> tuple[Match, ...]:
 
     Those that fit many texts are left out where a particular one is found.
     """
+    text = _messages(text)
     found = []
     for entry in all_entries().values():
         places = list(_compiled(entry.pattern).finditer(text))
@@ -37,6 +40,12 @@ def matches(text: str) -> tuple[Match, ...]:
 def codes(text: str) -> tuple[str, ...]:
     """Codes of rules that a text names, each once."""
     return tuple(dict.fromkeys(_CODE.findall(text)))
+
+
+def _messages(text: str) -> str:
+    """The text without the source that a traceback shows: a kernel may well contain the words of a message."""
+    said = _SAID_BY_PYTEST.findall(text)
+    return "\n".join(said) if said else _FRAME.sub("", text)
 
 
 @cache

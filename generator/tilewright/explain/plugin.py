@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Generator
+from types import TracebackType
 
 import pytest
 
@@ -19,13 +20,20 @@ def pytest_runtest_makereport(
     """Add the summary to the report of a failed comparison."""
     report = yield
     if call.excinfo is not None and report.failed and "torch" in sys.modules:
-        from tilewright.explain.compared import summed_up
-
-        text = summed_up(call.excinfo.tb)
+        text = _summed_up(call.excinfo.tb)
         if text:
             report.sections.append((TITLE, text))
             item.user_properties.append((TITLE, text))
     return report
+
+
+def _summed_up(trace: TracebackType) -> str:
+    from tilewright.explain.compared import summed_up
+
+    try:
+        return summed_up(trace)
+    except Exception as error:  # as on a GPU after a fault: the test is reported all the same
+        return f"the tensors cannot be summed up: {type(error).__name__}: {error}".splitlines()[0]
 
 
 def pytest_configure(config: pytest.Config) -> None:
