@@ -63,7 +63,7 @@ CALLS = (
     Entry(
         name="python-function-in-kernel",
         title="A function of Python, math, torch or numpy in a kernel",
-        pattern=r"\w+\(\) is not supported in device code",
+        pattern=r"\w+\(\) is not supported in device code|constant from value of type builtin_function",
         causes=(
             Cause(what="A tile was passed to a function of the host", tell="cuda.tile has one of the same name"),
             Cause(

@@ -133,7 +133,7 @@ LAUNCH = (
         title="An argument that a launch cannot pass",
         pattern=r"a constant of a kernel is a bool, int or float|a launch cannot pass \w+"
         r"|Invalid kernel argument #\d+: (Objects of type '.*' are not supported|Could not interpret)"
-        r"|Invalid kernel parameter '\w+'",
+        r"|Invalid kernel parameter '\w+'|Unsupported argument type \w+",
         causes=(
             Cause(
                 what="Arguments are in another order than the parameters",

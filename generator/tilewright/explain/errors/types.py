@@ -201,7 +201,7 @@ TYPES = (
     Entry(
         name="no-constant-of-this-type",
         title="A value of the host that a kernel cannot use",
-        pattern=r"Cannot create constant from value of type",
+        pattern=r"Cannot create constant from value of type (?!builtin_function)",
         causes=(
             Cause(
                 what="A global list, tensor or object of the module is used in the kernel",
