@@ -88,7 +88,7 @@ def test_a_raw_write_into_the_neighbour_of_a_slice_does_not_take_place():
 
 def test_an_array_is_not_the_other_array_of_the_same_storage():
     storage = torch.zeros(8)
-    finding = only_finding(write_raw, (8,), storage[4:], storage[:4])
+    _, finding = findings(write_raw, (8,), storage[4:], storage[:4])  # the first one is of the loads
     assert (finding.array, finding.index) == ("out", (4,))
 
 
@@ -105,6 +105,20 @@ def test_arrays_of_a_list_are_known_by_their_place():
     assert storage.tolist() == [1.0] * 4 + [0.0] * 4 + [1.0] * 4
     found = findings(write_items, (2,), arrays, 8)
     assert [(finding.array, finding.index) for finding in found] == [("arrays[0]", (4,)), ("arrays[1]", (4,))]
+
+
+@ct.kernel
+def copy_tiles(x, out, size: Const):
+    ct.store(out, (ct.bid(0),), ct.load(x, (ct.bid(0),), (size,), padding_mode=ct.PaddingMode.ZERO))
+
+
+def test_a_tile_that_lies_wholly_outside_of_its_array():
+    x, out = torch.rand(20), torch.zeros(20)
+    read, write = findings(copy_tiles, (4,), x, out, 8)
+    assert (read.kind, read.array, read.index, read.block) == (Kind.TILE, "x", (24,), (3, 0, 0))
+    assert (write.kind, write.array, write.index) == (Kind.TILE, "out", (24,))
+    launch(copy_tiles, (3,), x, out, 8)
+    assert torch.equal(out, x)
 
 
 # Padding
@@ -443,7 +457,8 @@ def test_an_error_tells_what_where_and_survives_pickling():
     assert headline == "1 fault(s) in kernel row_maximum"
     assert lines == [
         "result that depends on padding",
-        "  block (0, 0, 0): what is stored to out[0] depends on undetermined padding: give a padding",
+        "  block (0, 0, 0): what is stored to out[0] depends on undetermined padding: "
+        f"give a padding to the load of x in {__file__}:{line_of(row_maximum, 'ct.load')}",
         f"  {__file__}:{line_of(row_maximum, 'ct.store')}, in row_maximum",
     ]
     assert pickle.loads(pickle.dumps(error.value)).findings == error.value.findings

@@ -74,14 +74,20 @@ def _vary(work: Work, checker: Checker, before: Sequence[Tensor], after: Sequenc
         for name, order in (("reverse", torch.arange(total).flip(0)), ("a shuffled", shuffled)):
             if _rerun(quiet, before, order, checker, f"in {name} order of blocks"):
                 _compare(work, checker, after, Kind.ORDER, f"is another one in {name} order of blocks")
-    if checker.pads:
+    if checker.padded:
         if in_order:
             quiet = dataclasses.replace(quiet, kernel=dataclasses.replace(work.kernel, in_order=True))
         for undetermined in (Undetermined.ONE, Undetermined.MINUS_ONE, *_EXTREME):
             work.memory.undetermined = undetermined
             if _rerun(quiet, before, None, checker, "with other padding"):
-                what = "depends on undetermined padding: give a padding"
+                what = f"depends on undetermined padding: give a padding{_loads(checker)}"
                 _compare(work, checker, after, Kind.PADDING, what, overflows=undetermined in _EXTREME)
+
+
+def _loads(checker: Checker) -> str:
+    """The loads that one of which wants a padding, as text."""
+    places = [f"{name} in {place.file}:{place.line}" for place, name in checker.padded if place is not None]
+    return f" to the load of {' or of '.join(places)}" if places else ""
 
 
 def _rerun(work: Work, before: Sequence[Tensor], order: Tensor | None, checker: Checker, how: str) -> bool:
@@ -94,7 +100,8 @@ def _rerun(work: Work, before: Sequence[Tensor], order: Tensor | None, checker: 
             return False
         kind = Kind.ORDER if order is not None else Kind.PADDING
         text = str(failed.error).splitlines()[0]
-        checker.findings.add(Finding(kind, f"the kernel fails {how}: {text}", block=failed.block))
+        mend = "" if order is not None else f"\n  give a padding{_loads(checker)}"
+        checker.findings.add(Finding(kind, f"the kernel fails {how}: {text}{mend}", block=failed.block))
         return False
     return True
 

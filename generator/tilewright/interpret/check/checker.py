@@ -47,7 +47,7 @@ class Checker:
     def __init__(self, memory: Memory, grid: Grid, sources: Mapping[str, Sequence[Extent]]) -> None:
         """`sources` are the arrays that each variable of the IR (a view or a pointer) may lead to."""
         self.findings = Findings()
-        self.pads = False  # a load left elements undetermined
+        self.padded: dict[tuple[Location | None, str], None] = {}  # loads that left elements undetermined, in order
         self.rounds = False  # the order of atomic additions of floats decides the last bits
         self.most_steps = 0  # iterations of the loops of a block
         self._memory = memory
@@ -74,7 +74,8 @@ class Checker:
         """A load; returns the mask of the lanes that may read. `undetermined`: what the others get is not fixed."""
         valid = torch.ones(1, dtype=torch.bool) if mask is None else torch.as_tensor(mask)
         addresses, valid = torch.broadcast_tensors(addresses, valid)
-        self.pads |= undetermined and not bool(valid.all())
+        if undetermined and not bool(valid.all()):
+            self.padded[current_location(), self._name(site)] = None
         lanes = addresses[valid]
         allowed = self._inside(site, lanes, "reads")
         self._synchronise(site, lanes[allowed])
@@ -126,6 +127,20 @@ class Checker:
         self._find(
             Kind.OUTSIDE,
             f"check_bounds is False, but the tile reaches beyond {name}, to {tuple(index)}",
+            array=name,
+            index=tuple(index),
+        )
+
+    def outside(self, site: Site, spots: Elements, order: Sequence[int]) -> None:
+        """A tile lies wholly beyond its array, which is undefined behaviour, whatever its padding."""
+        index = [0] * len(order)
+        for dimension, axis in enumerate(order):
+            index[axis] = int(spots.indices[dimension].reshape(-1)[0])
+        name = self._name(site)
+        shape = "" if len(self._extents(site)) > 1 else f" of shape {self._extents(site)[0].shape}"
+        self._find(
+            Kind.TILE,
+            f"the tile at element {tuple(index)} lies wholly outside of {name}{shape}: a tile must overlap its array",
             array=name,
             index=tuple(index),
         )

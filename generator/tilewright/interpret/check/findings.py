@@ -16,6 +16,7 @@ class Kind(enum.Enum):
     """Kinds of faults."""
 
     OUTSIDE = "access outside of an array"
+    TILE = "tile outside of its array"
     PADDING = "result that depends on padding"
     UNWRITTEN = "read of memory that was never written"
     LANES = "store of several values to one element"

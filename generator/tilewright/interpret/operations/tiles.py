@@ -85,6 +85,7 @@ def load_tile(static: TileAccess, run: Run, array: ArrayValue, index: Sequence[S
     else:
         spots = elements(where, static.tile, held.itemsize, static.inbounds)
         _require_promised(static, run, spots)
+        _require_overlap(static, run, spots)
         fill = torch.full((1,), static.fill[run.memory.undetermined], dtype=held.compute)
         undetermined = static.geometry.padding == "UNDETERMINED"
         tile = access.load_elements(run, static.site, spots.addresses, spots.inside, fill, undetermined)
@@ -123,6 +124,7 @@ def store_tile(static: TileAccess, run: Run, array: ArrayValue, index: Sequence[
         return
     spots = elements(where, static.tile, held.itemsize, static.inbounds)
     _require_promised(static, run, spots)
+    _require_overlap(static, run, spots)
     access.store_elements(run, static.site, spots.addresses, spots.inside, raw)
 
 
@@ -155,6 +157,11 @@ def _require_promised(static: TileAccess, run: Run, spots: Elements) -> None:
     if run.checker is None:
         raise _broken_promise(static)
     run.checker.broken_promise(static.site, spots, static.geometry.order)
+
+
+def _require_overlap(static: TileAccess, run: Run, spots: Elements) -> None:
+    if run.checker is not None and static.geometry.sparse is None and not bool(spots.inside.any()):
+        run.checker.outside(static.site, spots, static.geometry.order)
 
 
 def _broken_promise(static: TileAccess) -> OutOfBounds:
