@@ -175,3 +175,15 @@ def test_allocations_views_and_concatenations_are_no_computation() -> None:
         ct.launch(torch.cuda.current_stream(x.device), (1,), _double_kernel, (both, y))
     """
     assert findings("TW322", text) == []
+
+
+@pytest.mark.parametrize(("head", "count"), [("def main():", 0), ("def show():", 0), ("def double(x):", 1)])
+@pytest.mark.parametrize("code", ["TW308", "TW320"])
+def test_data_that_a_script_makes_for_itself_is_no_argument(code: str, head: str, count: int) -> None:
+    text = f"""
+    {head}
+        z = torch.ones(8, device="cuda")
+        y = torch.empty_like(z)
+        ct.launch(torch.cuda.current_stream(), (ct.cdiv(z.numel(), 1024),), _double_kernel, (z, y))
+    """
+    assert len(findings(code, text)) == count

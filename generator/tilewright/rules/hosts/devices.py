@@ -81,6 +81,8 @@ class HardCodedDevice(Rule):
     advice = "Use the device of an argument: x.device."
     VALID = (
         _launch("torch.cuda.current_stream(x.device)").replace("empty_like(x)", "empty(x.shape, device=x.device)"),
+        _launch("torch.cuda.current_stream(x.device)")
+        + '\n\ndef main():\n    print(double(torch.randn(8, device="cuda")))\n',
     )
     INVALID = (
         _launch("torch.cuda.current_stream(x.device)").replace("empty_like(x)", 'empty(x.shape, device="cuda")'),
@@ -91,16 +93,20 @@ class HardCodedDevice(Rule):
         if not (module.kernels or module.launches) or module.is_test or module.is_benchmark:
             return
         for call in module.nodes(ast.Call):
-            if module.function_of(call) is None or _is_below_main(module, call):
+            if not takes_arguments(module, call) or _is_below_main(module, call):
                 continue
             function = module.names.torch(call.func) or ""
             for keyword in call.keywords:
                 if keyword.arg == "device" and function in _FACTORIES and _is_device(keyword.value):
                     yield self.finding(
-                        module, keyword.value, f"torch.{function} makes a tensor on {ast.unparse(keyword.value)}"
+                        module,
+                        keyword.value,
+                        f"{ast.unparse(keyword.value)} need not be the device of the arguments: use x.device",
                     )
             if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not call.args and not function:
-                yield self.finding(module, call, f"{ast.unparse(call)} moves a tensor to the current device")
+                yield self.finding(
+                    module, call, f"{ast.unparse(call)} need not move to the device of the arguments: use to(x.device)"
+                )
             if function in ("cuda.get_device_properties", "cuda.get_device_capability") and any(
                 _is_device(each) for each in call.args
             ):
@@ -119,6 +125,16 @@ def _is_device(node: ast.expr) -> bool:
     if not isinstance(node, ast.Constant) or isinstance(node.value, bool):
         return False
     return isinstance(node.value, int) or (isinstance(node.value, str) and node.value.startswith("cuda"))
+
+
+def takes_arguments(module: Module, node: ast.AST) -> bool:
+    """Whether a function around a node has a parameter; one that has none, as `main`, makes its own data."""
+    functions = [each for each in module.ancestors(node) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return any(
+        each.args.posonlyargs or each.args.args or each.args.kwonlyargs or each.args.vararg
+        for each in functions
+        if each.name != "main"
+    )
 
 
 def _is_below_main(module: Module, node: ast.AST) -> bool:
@@ -150,4 +166,8 @@ class EnvironmentRead(Rule):
         reads += [(call, call.func) for call in module.nodes(ast.Call)]
         for node, target in reads:
             if module.names.resolve(target) in ("os.environ", "os.environ.get", "os.getenv"):
-                yield self.finding(module, node, f"{ast.unparse(node)} decides what this operator does")
+                yield self.finding(
+                    module,
+                    node,
+                    f"{ast.unparse(node)} decides what this operator does, unseen by callers: take an argument instead",
+                )

@@ -8,6 +8,7 @@ from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.calls import calls
 from tilewright.rules.hosts.definitions import definitions
+from tilewright.rules.hosts.devices import takes_arguments
 from tilewright.rules.hosts.examples import KERNEL
 from tilewright.rules.hosts.examples import LAUNCH
 from tilewright.rules.hosts.grids import axes
@@ -56,6 +57,8 @@ class EmptyTensor(Rule):
             function = launch.function
             if function is None or function in reported or launch.search or _is_backward(module, function):
                 continue
+            if not takes_arguments(module, launch.node):
+                continue
             for axis, extent in axes(module, launch):
                 if not may_be_zero(module, extent) or _is_guarded(module, function):
                     continue
@@ -63,7 +66,7 @@ class EmptyTensor(Rule):
                 yield self.finding(
                     module,
                     launch.node.func,
-                    f"axis {axis} of the grid, {ast.unparse(extent)}, is 0 for an empty tensor, and nothing returns "
+                    f"axis {axis} of the grid, {ast.unparse(extent)}, is 0 for an empty tensor: return "
                     "before the launch",
                 )
                 break
