@@ -39,7 +39,7 @@ class NoStub(Rule):
                 message = f"no stub has the key {each.key!r}; did you mean {near[0]!r}?"
                 yield self.finding(each.module, each.node, message)
             elif keys:  # where no stub of the package is known, neither is whether this one is missing
-                message = f"no stub has the key {each.key!r}"
+                message = f"no stub has the key {each.key!r}: nothing calls this implementation"
                 yield self.finding(each.module, each.node, message, severity=Severity.WARNING)
 
 

@@ -75,7 +75,8 @@ def larger_kernel(X, Y, Z, TILE: ct.Constant[int]):
             axis = operation.values.get("axis")
             if isinstance(axis, Tile) or (isinstance(axis, Scalar) and is_float(axis.dtype)):
                 text = ast.unparse(operation.nodes["axis"])
-                message = f"ct.{operation.name} reduces: `{text}` is taken as an axis"
+                name = f"ct.{operation.name}"
+                message = f"{name} reduces: `{text}` is taken as an axis; for two tiles write {name}imum"
                 yield self.finding(flow.module, operation.node, message, fix=_elementwise(flow, operation))
 
 

@@ -74,7 +74,8 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
                 continue
             difference = _difference(before, after)
             if difference is not None:
-                message = f"{carry.name} is {difference[0]} before the loop, and {difference[1]} after a turn of it"
+                said = f"is {difference[0]} before the loop, and {difference[1]} after a turn of it"
+                message = f"{carry.name} {said}: they must agree"
                 start = _start(carry)
                 yield self.finding(flow.module, start or carry.loop, message, fix=self._fix(flow, start, after))
 

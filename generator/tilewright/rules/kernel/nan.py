@@ -59,11 +59,13 @@ def relu_kernel(X, Y, TILE: ct.Constant[int]):
             loaded = [each for each in (x, y) if isinstance(each, Tile) and each.array is not None]
             bounds = [each for each in (x, y) if isinstance(each, Scalar) and isinstance(each.literal, int | float)]
             if len(loaded) == 1 and len(bounds) == 1 and "propagate_nan" not in operation.values:
-                message = f"ct.{operation.name} gives the number where an element is NaN"
+                message = f"ct.{operation.name} gives the number where an element is NaN; PyTorch gives NaN"
                 yield self.finding(flow.module, operation.node, message)
         for operation in flow.named("where"):
             if _replaces_nan(operation):
-                yield self.finding(flow.module, operation.node, "where an element is NaN this gives the other value")
+                yield self.finding(
+                    flow.module, operation.node, "where an element is NaN this gives the other value; PyTorch gives NaN"
+                )
 
 
 def _replaces_nan(operation: Operation) -> bool:

@@ -69,6 +69,9 @@ def _widened(flow: Flow, operation: Operation, parameter: str = "x") -> Fix | No
     return Fix("Compute in float32", (flow.module.insertion(end.end_line, end.end_column, text),))
 
 
+_HALVES = ", which loses digits in half precision"
+
+
 class HalfPrecisionSum(KernelRule):
     """A sum or product over many elements in half precision."""
 
@@ -113,16 +116,17 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
         for operation in flow.named("sum", "prod", "cumsum", "cumprod"):
             dtype = _half(flow, operation.value("x"))
             if dtype is not None and not is_only_compared(flow, operation):
-                message = f"ct.{operation.name} adds in {dtype}"
+                message = f"ct.{operation.name} adds in {dtype}{_HALVES}: convert to float32 first"
                 if operation.name in ("prod", "cumprod"):
-                    message = f"ct.{operation.name} multiplies in {dtype}"
+                    message = f"ct.{operation.name} multiplies in {dtype}{_HALVES}: convert to float32 first"
                 severity = _severity(flow, operation.value("x"))
                 fix = _widened(flow, operation)
                 yield self.finding(flow.module, operation.node, message, fix=fix, severity=severity)
         for carry in flow.carries:
             before = carry.before
             if isinstance(before, Tile) and before.dtype in HALF and before.number == 0 and before.start is not None:
-                message = f"{carry.name} is summed in {before.dtype} over the loop in line {carry.loop.lineno}"
+                loop = f"the loop in line {carry.loop.lineno}"
+                message = f"{carry.name} is summed in {before.dtype} over {loop}{_HALVES}: start in float32"
                 yield self.finding(flow.module, before.start, message)
 
 
@@ -172,13 +176,14 @@ def product_kernel(A, B, C, TILE: ct.Constant[int]):
             found = [dtype for each in operands if (dtype := _half(flow, each, stored=False))]
             if len(found) == 2:
                 how = "@" if isinstance(operation.node, ast.BinOp) else "ct.matmul"
-                message = f"{how} adds up in {found[0]}, and gives that"
+                message = f"{how} adds up in {found[0]}{_HALVES}: use ct.mma with float32"
                 severity = _severity(flow, operation.value("x"))
                 yield self.finding(flow.module, operation.node, message, severity=severity)
         for operation in flow.named("mma"):
             acc = operation.value("acc")
             if isinstance(acc, Tile) and acc.dtype in HALF:
-                yield self.finding(flow.module, operation.nodes["acc"], f"the accumulator of ct.mma is {acc.dtype}")
+                message = f"the accumulator of ct.mma is {acc.dtype}, which loses digits: make it float32"
+                yield self.finding(flow.module, operation.nodes["acc"], message)
 
 
 class HalfPrecisionFunction(KernelRule):
@@ -217,6 +222,6 @@ def softplus_kernel(X, Y, TILE: ct.Constant[int]):
             value = operation.value("x1" if operation.name == "atan2" else "x")
             dtype = _half(flow, value)
             if dtype is not None:
-                message = f"ct.{operation.name} computes in {dtype}"
+                message = f"ct.{operation.name} computes in {dtype}{_HALVES}: convert to float32 first"
                 fix, severity = _widened(flow, operation), _severity(flow, value)
                 yield self.finding(flow.module, operation.node, message, fix=fix, severity=severity)

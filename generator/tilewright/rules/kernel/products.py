@@ -53,7 +53,7 @@ def linear_kernel(X, W, Y, TILE_M: ct.Constant[int], TILE_N: ct.Constant[int], T
             inner, outer = x.shape[-1], y.shape[-2]
             if inner is None or outer is None or inner == outer or not _are_distinct(operation, x, y):
                 continue
-            message = f"the first matrix has {_name(inner)} columns, the second {_name(outer)} rows"
+            message = f"the first matrix has {_name(inner)} columns, the second {_name(outer)} rows: they must be equal"
             yield self.finding(flow.module, operation.node, message)
 
 

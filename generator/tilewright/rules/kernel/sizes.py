@@ -160,7 +160,11 @@ def row_sum_kernel(X, Y):
                 message = f"{parameter} is no constant, and cannot be the size of a tile"
                 yield self.finding(flow.module, node, message, fix=_annotated(flow, parameter))
             elif size.number.has("bid", "blocks") or _is_length(flow, size.number):
-                yield self.finding(flow.module, node, f"`{ast.unparse(node)}` is known at run time only")
+                yield self.finding(
+                    flow.module,
+                    node,
+                    f"`{ast.unparse(node)}` is known at run time only: the size of a tile is a constant",
+                )
 
 
 def _is_length(flow: Flow, number: Polynomial) -> bool:

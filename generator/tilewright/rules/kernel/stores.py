@@ -63,7 +63,7 @@ def third(x, out):
                 continue
             if not _may_differ(flow, array.whole, tile.cast or ""):
                 continue
-            message = f"converted to the dtype of {tile.cast}, but stored to {array.whole}"
+            message = f"converted to the dtype of {tile.cast}, but stored to {array.whole}: convert to that"
             node = operation.nodes["tile" if operation.name == "store" else "value"]
             yield self.finding(flow.module, node, message, fix=self._fix(flow, node, tile, array))
 

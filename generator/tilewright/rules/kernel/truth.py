@@ -66,15 +66,19 @@ def relu_kernel(X, Y, TILE: ct.Constant[int]):
         for node in nodes:
             if isinstance(node, ast.BoolOp) and any(has_many_elements(flow.values.get(each)) for each in node.values):
                 word = "and" if isinstance(node.op, ast.And) else "or"
-                message = f"`{word}` asks for the truth of a tile"
+                message = f"`{word}` asks for the truth of a tile, which does not compile: combine elements with & | ~"
                 yield self.finding(flow.module, node, message, fix=self._joined(flow, node))
             elif isinstance(node, ast.Compare) and len(node.ops) > 1:
                 operands = [node.left, *node.comparators]
                 if any(has_many_elements(flow.values.get(each)) for each in operands):
-                    message = "a chain of comparisons asks for the truth of a tile"
+                    message = "a chain of comparisons asks for the truth of a tile, which does not compile: use &"
                     yield self.finding(flow.module, node, message, fix=self._split(flow, node))
             elif isinstance(node, ast.If | ast.IfExp | ast.While) and has_many_elements(flow.values.get(node.test)):
-                yield self.finding(flow.module, node.test, "a branch asks for the truth of a tile")
+                yield self.finding(
+                    flow.module,
+                    node.test,
+                    "a branch asks for the truth of a tile, which does not compile: use ct.where",
+                )
 
     def _joined(self, flow: Flow, node: ast.BoolOp) -> Fix | None:
         if not all(isinstance(each, ast.Compare) for each in node.values):

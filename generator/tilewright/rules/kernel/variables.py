@@ -57,7 +57,9 @@ def last_kernel(X, Y, N: int, TILE: ct.Constant[int]):
             for name in reads:
                 if name.id in doubtful and (name.id not in own or not isinstance(statement, ast.For | ast.If)):
                     line = doubtful.pop(name.id).lineno
-                    message = f"{name.id} is first assigned in the loop in line {line}, which may have no turn"
+                    message = (
+                        f"{name.id} is first assigned in the loop in line {line}, which may have no turn: assign it"
+                    )
                     yield self.finding(flow.module, name, message)
             if isinstance(statement, ast.For) and _is_range(statement):
                 names = own - known - {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}
