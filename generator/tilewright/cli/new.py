@@ -123,9 +123,9 @@ def new(
 def _warn_of_newer_operators(source: "Source", root: Path) -> None:
     """The repository may be ahead of this installation: its other operators then have what the new one lacks."""
     from tilewright.cli import console
+    from tilewright.config.versions import is_newer
     from tilewright.update import newest_recorded
     from tilewright.update import own_version
-    from tilewright.update.versions import is_newer
 
     newest, own = newest_recorded(root), own_version(source)
     if newest and is_newer(newest, own):
