@@ -123,6 +123,7 @@ class NoBackend(Rule):
         .replace(", backend)", ")")
         .replace("        if not is_backend_available(backend):\n            pytest.skip(backend)\n", "")
         .replace("        set_backend(backend)\n", ""),
+        TEST.replace("        set_backend(backend)\n", ""),
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -137,6 +138,19 @@ class NoBackend(Rule):
             if any(each in said for each in ("backend", "framework", "impl")) or _sets_backend(module, test):
                 continue
             yield self.finding(module, test, f"{test.name} is not parametrized over backends and sets none")
+        if not _uses_backends(module):
+            for test in tests(module):
+                if "backend" in {each.arg for each in test.args.args}:
+                    yield self.finding(module, test, f"{test.name} takes backend, and nothing in the file sets it")
+                    break
+
+
+def _uses_backends(module: Module) -> bool:
+    """Whether anything in the file sets a backend, or passes one on to an operator."""
+    return any(
+        name in ("set_backend", "use_backend") or any(keyword.arg == "backend" for keyword in call.keywords)
+        for name, call in calls_of(module.tree)
+    )
 
 
 def _sets_backend(module: Module, test: Function) -> bool:
