@@ -125,6 +125,7 @@ def test_there_are_many_faults() -> None:
     assert len(set(FAULTS)) == len(FAULTS)
 
 
+@pytest.mark.slow
 def test_most_faults_are_found_from_the_source(missed: list[Fault]) -> None:
     assert 1 - len(missed) / len(FAULTS) >= LEAST, "\n".join(map(str, missed))
 
