@@ -3,13 +3,16 @@
 import json
 
 from tests.support.hosts import tiny_host
+from tilewright import __version__
 
 
 def test_table(here, tilewright):
     tiny_host(here)
-    header, row = tilewright("status").stdout.splitlines()
+    header, row, *changelog = tilewright("status").stdout.splitlines()
     assert header.split() == ["operator", "stub", "kernel", "registration", "tests", "benchmark", "verify", "template"]
     assert row.split()[:7] == ["scale_add", *["ok"] * 5, "skipped"]
+    assert "behind" in row
+    assert f"changed in {__version__}:" in changelog
 
 
 def test_json(here, tilewright):

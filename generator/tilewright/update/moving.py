@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+import yaml
+
 from tilewright.config import ANSWERS
+from tilewright.config.versions import is_same
 from tilewright.config.versions import recorded_version
 from tilewright.errors import UsageError
 from tilewright.model.host import Host
@@ -59,7 +62,7 @@ def move(host: Host, templates: Templates, op: str, answers: Mapping[str, Any], 
     batch = templates.batch(target, origin, host.root)
     migrated = migrate(given, batch.folder, old=version, new=target)
     rendering = batch.render(migrated, host.root, source=origin, recorded=True)
-    new = _Version(batch=batch, rendering=rendering, version=target)
+    new = _Version(batch=batch, rendering=rendering, version=_as_recorded(rendering, op, target))
     detached = read_detached(op, host.root)
     is_registered = host.layout == "tilegym" and not {"stub", "registration"} & detached.keys()
     return Moved(
@@ -105,6 +108,13 @@ def _sides(host: Host, op: str, old: _Version, new: _Version) -> Iterator[Sides]
             owner=target.read_bytes() if target.exists() else None,
             template=template.content if template else None,
         )
+
+
+def _as_recorded(rendering: Rendering, op: str, version: str) -> str:
+    """The version in the words of the template, which names its commit where there are no tags, if it is the same."""
+    [record] = (file for file in rendering.files if file.path == PurePosixPath(ANSWERS, f"{op}.yml"))
+    words = recorded_version(op, yaml.safe_load(record.content))
+    return words if is_same(words, version) else version
 
 
 def _by_path(op: str, made: _Version) -> dict[PurePosixPath, RenderedFile]:
