@@ -10,34 +10,18 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.support.launching import LAUNCHER
+from tests.support.launching import add_constant
+from tests.support.launching import double
+from tests.support.launching import fill
+from tests.support.launching import launch
 from tilewright.interpret.faults import KernelAssertionError
 from tilewright.interpret.faults import LaunchError
 from tilewright.interpret.faults import StepLimitExceeded
 from tilewright.interpret.launch import Launcher
 from tilewright.interpret.settings import Settings
 
-LAUNCHER = Launcher()
 HERE = re.escape(__file__)
-
-
-def launch(grid, kernel, *arguments):
-    LAUNCHER.launch(0, grid, kernel, arguments)
-
-
-@ct.kernel
-def double(X, Y):
-    i = ct.bid(0)
-    ct.store(Y, (i,), ct.load(X, (i,), (4,)) * 2)
-
-
-@ct.kernel
-def fill(X, value):
-    ct.store(X, (ct.bid(0),), value)
-
-
-@ct.kernel
-def add_constant(X, n: ct.Constant):
-    ct.store(X, (ct.bid(0),), ct.load(X, (ct.bid(0),), (1,)) + n)
 
 
 def test_kernel_writes_to_the_tensors_that_it_gets():

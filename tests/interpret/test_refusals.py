@@ -6,32 +6,14 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tests.support.launching import LAUNCHER
+from tests.support.launching import add_constant
+from tests.support.launching import double
+from tests.support.launching import fill
+from tests.support.launching import launch
 from tilewright.interpret.faults import LaunchError
 from tilewright.interpret.launch import Launcher
 from tilewright.interpret.settings import Settings
-
-LAUNCHER = Launcher()
-
-
-def launch(grid, kernel, *arguments):
-    LAUNCHER.launch(0, grid, kernel, arguments)
-
-
-@ct.kernel
-def double(X, Y):
-    i = ct.bid(0)
-    ct.store(Y, (i,), ct.load(X, (i,), (4,)) * 2)
-
-
-@ct.kernel
-def fill(X, value):
-    ct.store(X, (ct.bid(0),), value)
-
-
-@ct.kernel
-def add_constant(X, n: ct.Constant):
-    ct.store(X, (ct.bid(0),), ct.load(X, (ct.bid(0),), (1,)) + n)
-
 
 # Launches that cannot be
 
