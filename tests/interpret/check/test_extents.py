@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tilewright.interpret.check.extents import contains
 from tilewright.interpret.check.extents import elements_of
 from tilewright.interpret.check.extents import index_of
-from tilewright.interpret.memory.allocations import Extent
+from tilewright.interpret.memory.places import Extent
 
 
 @st.composite

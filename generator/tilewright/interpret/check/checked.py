@@ -30,9 +30,9 @@ from tilewright.interpret.faults import StepLimitExceeded
 from tilewright.interpret.grid import FailedBlock
 from tilewright.interpret.grid import Work
 from tilewright.interpret.grid import run_grid
-from tilewright.interpret.memory.allocations import Extent
 from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.memory.allocations import Undetermined
+from tilewright.interpret.memory.places import Extent
 
 _SEED = 0
 _EXTREME = (Undetermined.HIGHEST, Undetermined.LOWEST)

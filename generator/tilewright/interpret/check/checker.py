@@ -24,9 +24,9 @@ from tilewright.interpret.faults import Location
 from tilewright.interpret.memory.access import Mask
 from tilewright.interpret.memory.access import Site
 from tilewright.interpret.memory.allocations import Allocation
-from tilewright.interpret.memory.allocations import Extent
 from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.memory.boxes import Elements
+from tilewright.interpret.memory.places import Extent
 from tilewright.interpret.run import Grid
 from tilewright.interpret.run import current_location
 from tilewright.interpret.run import index_in_grid

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from tilewright.interpret.memory.allocations import Extent
+from tilewright.interpret.memory.places import Extent
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers of a size, to compare bit for bit
 

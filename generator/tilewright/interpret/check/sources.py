@@ -7,8 +7,8 @@ from typing import Any
 
 from tilewright.interpret.check.dataflow import Dataflow
 from tilewright.interpret.frontend import TypedKernel
-from tilewright.interpret.memory.allocations import Extent
 from tilewright.interpret.memory.allocations import Memory
+from tilewright.interpret.memory.places import Extent
 
 
 def sources(kernel: TypedKernel, arguments: Sequence[Any], memory: Memory) -> dict[str, list[Extent]]:

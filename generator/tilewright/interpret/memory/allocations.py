@@ -8,13 +8,14 @@ import enum
 import sys
 from collections.abc import Iterator
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from tilewright.interpret.faults import MisalignedAccess
 from tilewright.interpret.faults import OutOfBounds
+from tilewright.interpret.memory.places import Extent
+from tilewright.interpret.memory.places import place_of
 from tilewright.interpret.run import Diverge
 
 
@@ -30,30 +31,6 @@ class Undetermined(enum.Enum):
     MINUS_ONE = enum.auto()
     HIGHEST = enum.auto()
     LOWEST = enum.auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """Where an array that was passed lies; shape and strides are in elements."""
-
-    name: str
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: torch.dtype
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element."""
-        return int(self.dtype.itemsize)
-
-    @property
-    def end(self) -> int:
-        """Address behind the last element; the own address of an array without elements."""
-        if 0 in self.shape:
-            return self.address
-        last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
-        return self.address + (last + 1) * self.itemsize
 
 
 class Allocation:
@@ -270,31 +247,15 @@ class Memory:
     def fault(self, address: int, itemsize: int, access: str) -> OutOfBounds:
         """The error of an access outside of all allocations."""
         return OutOfBounds(
-            f"a {access} of {itemsize} bytes {self.describe(address)}\n"
+            f"a {access} of {itemsize} bytes {place_of(address, self.extents)}\n"
             "kernels may only touch the memory of the arrays that they get: check indices, masks and bounds"
         )
 
     def _misaligned(self, address: int, itemsize: int, access: str) -> str:
         return (
-            f"a {access} of {itemsize} bytes {self.describe(address)} is not aligned to {itemsize} bytes\n"
+            f"a {access} of {itemsize} bytes {place_of(address, self.extents)} is not aligned to {itemsize} bytes\n"
             "a GPU fails there: compute addresses that are multiples of the size of an element"
         )
-
-    def describe(self, address: int) -> str:
-        """Where an address is, relative to the nearest array."""
-        if not self.extents:
-            return "in a launch without arrays"
-
-        def distance(extent: Extent) -> int:
-            return max(extent.address - address, address - extent.end + 1, 0)
-
-        nearest = min(self.extents, key=distance)
-        array = f"{nearest.name} of shape {nearest.shape}"
-        if address < nearest.address:
-            return f"{nearest.address - address} bytes before {array}"
-        if address >= nearest.end:
-            return f"{address - nearest.end} bytes behind the end of {array}"
-        return f"{address - nearest.address} bytes into {array}"
 
 
 def _put(view: Tensor, positions: Tensor | None, values: Tensor) -> None:
