@@ -22,7 +22,7 @@ from tilewright.interpret import operations  # noqa: F401  registers what runs e
 from tilewright.interpret.arguments import FlatArguments
 from tilewright.interpret.arguments import as_tensors
 from tilewright.interpret.arguments import flatten
-from tilewright.interpret.check.checked import run_checked
+from tilewright.interpret.check.launch import run_checked
 from tilewright.interpret.check.overflow import watched
 from tilewright.interpret.faults import LaunchError
 from tilewright.interpret.faults import Location
