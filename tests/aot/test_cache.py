@@ -3,10 +3,13 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("cuda.tile")
 
+import os
+import sys
 from dataclasses import replace
 
 from tests.support.hosts import edit
 from tests.support.hosts import scale_add
+from tilewright.aot import cache as caching
 from tilewright.aot import compile as compiling
 from tilewright.aot.cache import Cache
 from tilewright.aot.cache import fingerprint
@@ -84,6 +87,21 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
     assert cache.find("key") is None
 
 
+def test_the_oldest_entries_make_room(cache, tmp_path, monkeypatch):
+    monkeypatch.setattr(caching, "_ENTRIES", 2)
+    for number, key in enumerate(("first", "second", "third")):
+        cache.keep(key, Compilation(op=key, kernels=(KERNEL,)))
+        os.utime(tmp_path / "results" / f"{key}.json", (number, number))
+    cache.keep("fourth", Compilation(op="fourth", kernels=(KERNEL,)))
+    assert {path.stem for path in (tmp_path / "results").iterdir()} == {"third", "fourth"}
+
+
+def test_the_environment_names_its_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "named"))
+    user_cache().keep("key", Compilation(op="k", kernels=(KERNEL,)))
+    assert [path.name for path in (tmp_path / "named").iterdir()] == ["key.json"]
+
+
 @pytest.mark.parametrize("value", ["", "0", "off", "None"])
 def test_the_environment_turns_it_off(monkeypatch, value):
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", value)
@@ -109,6 +127,34 @@ def test_request_compiler_and_options_change_the_fingerprint(operator, toolchain
     monkeypatch.setenv("CUDA_TILE_ENABLE_CRASH_DUMP", "1")
     found.add(fingerprint(operator, REQUEST, toolchain))
     assert len(found) == 4
+
+
+@pytest.mark.parametrize("distribution", ["tilewright", "cuda-tile", "torch", "tilegym"])
+def test_another_version_of_what_compiles_changes_the_fingerprint(operator, toolchain, monkeypatch, distribution):
+    found = set()
+    for number in ("1.0", "1.1"):
+        monkeypatch.setattr(caching, "version", lambda name, number=number: number if name == distribution else "0")
+        found.add(fingerprint(operator, REQUEST, toolchain))
+    assert len(found) == 2
+
+
+def test_another_python_or_place_of_the_compiler_changes_the_fingerprint(operator, toolchain, monkeypatch, tmp_path):
+    found = {fingerprint(operator, REQUEST, toolchain)}
+    found.add(fingerprint(operator, REQUEST, replace(toolchain, path=tmp_path / "other" / "tileiras")))
+    monkeypatch.setattr(sys, "version", "3.99.0")
+    found.add(fingerprint(operator, REQUEST, toolchain))
+    assert len(found) == 3
+
+
+def test_an_edit_of_what_compiles_changes_the_fingerprint(operator, toolchain, monkeypatch):
+    before = fingerprint(operator, REQUEST, toolchain)
+    monkeypatch.setattr(caching, "_own_sources", lambda: "edited")
+    assert fingerprint(operator, REQUEST, toolchain) != before
+
+
+def test_the_same_files_elsewhere_have_another_fingerprint(toolchain, tmp_path):
+    operators = [scale_add(tmp_path / name) for name in ("one", "other")]
+    assert len({fingerprint(operator, REQUEST, toolchain) for operator in operators}) == 2
 
 
 def test_an_operator_that_cannot_be_read_has_none(operator, toolchain):

@@ -51,3 +51,9 @@ def test_shapes_that_launch_nothing(operator, tilewright):
     edit(operator, operator.test, "_aligned = [(64, 4096)]", "_aligned = [(0,)]")
     edit(operator, operator.test, "_ragged = [(7, 1021), (1,)]", "_ragged = [(0,)]")
     assert tilewright(*ONE).exit_code == Exit.NOTHING_RAN
+
+
+def test_the_second_time_it_is_from_the_cache_unless_that_is_not_wanted(operator, tilewright):
+    assert "from the cache" not in tilewright(*ONE).stderr
+    assert tilewright(*ONE).stderr == "4 compilations, 0 failed, from the cache\n"
+    assert "from the cache" not in tilewright(*ONE, "--no-cache").stderr
