@@ -6,6 +6,20 @@ from tilewright.cli.exits import Exit
 
 pytest.importorskip("cuda.tile")
 
+COPY_UNWRITTEN = """\
+import cuda.tile as ct
+import torch
+
+
+@ct.kernel
+def copy(X, Y):
+    ct.store(Y, (0,), ct.load(X, (0,), (16,)))
+
+
+x, y = torch.empty(16, device="cuda"), torch.zeros(16, device="cuda")
+ct.launch(torch.cuda.current_stream(), (1,), copy, (x, y))
+"""
+
 
 @pytest.fixture
 def script(here):
@@ -49,3 +63,11 @@ def test_unknown_architecture(here, tilewright):
 def test_exit_status_of_the_script(here, tilewright):
     (here / "end.py").write_text("raise SystemExit(9)")
     assert tilewright("run", "end.py").exit_code == 9
+
+
+def test_check_ends_with_1_where_there_are_faults(here, tilewright):
+    (here / "copy_unwritten.py").write_text(COPY_UNWRITTEN)
+    assert tilewright("run", "copy_unwritten.py").exit_code == 0
+    result = tilewright("run", "--check", "copy_unwritten.py")
+    assert result.exit_code == Exit.FINDINGS
+    assert "read of memory that was never written" in result.stderr

@@ -8,7 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-pytest.importorskip("torch")
+from tilewright.explain.compared import summed_up
+
+torch = pytest.importorskip("torch")
 
 FILE = """\
 import torch
@@ -97,3 +99,20 @@ def test_failures_are_kept(folder):
         f"test_far.py::test_{name}" for name in ("far", "pairs", "shapes", "unreadable", "no_tensors")
     ]
     assert "Tensor-likes are not close!" in kept["test_far.py::test_far"]
+
+
+def summary_of(actual, expected, **tolerances):
+    with pytest.raises(AssertionError) as failure:
+        torch.testing.assert_close(actual, expected, **tolerances)
+    return summed_up(failure.tb)
+
+
+def test_of_the_tensors_by_name_that_are_not_close():
+    summary = summary_of({"a": torch.ones(2), "b": torch.zeros(3)}, {"a": torch.ones(2), "b": torch.ones(3)})
+    assert "3 of 3 elements differ" in summary
+
+
+def test_the_tolerances_are_those_of_the_comparison():
+    actual, expected = torch.tensor([1.0, 1.01, 2.0]), torch.ones(3)
+    assert "1 of 3 elements differ" in summary_of(actual, expected, rtol=0.0, atol=0.1)
+    assert "2 of 3 elements differ" in summary_of(actual, expected)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.support.checking import double
+from tests.support.checking import findings
 from tests.support.checking import launch
 from tests.support.checking import line_of
 from tests.support.checking import only_finding
@@ -83,6 +84,34 @@ def root_of_padding(x, out, n, size: Const):
 
 def test_undetermined_padding_that_becomes_nan_without_overflow():
     assert only_finding(root_of_padding, (1,), torch.ones(5), torch.zeros(1), 5, 8).kind is Kind.PADDING
+
+
+@ct.kernel
+def positive_part(x, out, size: Const):
+    tile = ct.maximum(ct.load(x, (0,), (size,)), 0.0)
+    ct.store(out, (0,), ct.sum(tile + (tile * 2.0 - tile * 2.0)))
+
+
+def test_undetermined_padding_that_counts_only_where_it_is_positive_and_small():
+    # 0, -1 and the lowest number add nothing, and twice the highest one is infinite: the difference is a NaN.
+    assert only_finding(positive_part, (1,), torch.ones(5), torch.zeros(1), 8).kind is Kind.PADDING
+
+
+@ct.kernel
+def take_two_numbers(x, out, places, counter, size: Const):
+    first = ct.atomic_add(counter, 0, 1)
+    ct.atomic_add(counter, 0, 1)
+    ct.scatter(places, ct.bid(0), first)
+    ct.store(out, (ct.bid(0), 0), ct.load(x, (ct.bid(0), 0), (1, size)))
+
+
+def test_the_order_of_blocks_is_no_matter_of_padding():
+    x, out = torch.rand(4, 5), torch.zeros(4, 5)
+    places, counter = torch.zeros(4, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    found = findings(take_two_numbers, (4,), x, out, places, counter, 8)
+    assert {finding.kind for finding in found} == {Kind.ORDER}
+    assert places.tolist() == [0, 2, 4, 6]
+    assert torch.equal(out, x)
 
 
 def test_an_error_tells_what_where_and_survives_pickling():
