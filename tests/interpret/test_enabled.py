@@ -159,3 +159,18 @@ def test_launches_inside_of_transforms_of_functions():
         x = torch.arange(8.0, device="cuda").view(2, 4)
         assert torch.equal(torch.vmap(Double.apply)(x), 2 * x)
         assert torch.equal(torch.func.grad(lambda x: Double.apply(x).square().sum())(x), 8 * x)
+
+
+@ct.kernel
+def through_float8(X):
+    tile = ct.load(X, (0,), (16,))
+    ct.store(X, (0,), tile.astype(ct.float8_e4m3fn).astype(ct.float32))
+
+
+def test_launches_are_of_the_architecture():
+    with enabled(arch="sm_90"):
+        ct.launch(torch.cuda.current_stream(), (1,), through_float8, (torch.ones(16, device="cuda"),))
+    with enabled(arch="sm_80"):
+        x = torch.ones(16, device="cuda")
+        with pytest.raises(ct.TileError, match="sm_80"):
+            ct.launch(torch.cuda.current_stream(), (1,), through_float8, (x,))

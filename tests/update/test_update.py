@@ -163,6 +163,25 @@ def test_check_says_how_far_behind_the_operators_are(tilewright, host):
     assert "2 operators up to date" in result.stdout
 
 
+def test_check_compares_with_the_version_that_is_asked_for(tilewright, host):
+    result = tilewright("update", "--check", "--to", own_version())
+    assert result.exit_code == 0
+    assert "2 operators up to date" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["--continue", "--abort"], ["--abort", "swish"], ["--abort", "--all"], ["--continue", "--to", NEXT]),
+        *(["--abort", "--dry-run"], ["--abort", "--diff"], ["--continue", "--check"]),
+    ],
+)
+def test_continue_and_abort_take_nothing_else(tilewright, host, arguments):
+    result = tilewright("update", *arguments)
+    assert result.exit_code == 2
+    assert "expected one of them, and no operators or other options" in result.stderr
+
+
 def test_line_ends_of_windows_are_kept(tilewright, host):
     content = (host / KERNEL).read_bytes().replace(b"\n", b"\r\n") + b"# mine\r\n"
     (host / KERNEL).write_bytes(content)

@@ -12,6 +12,7 @@ from cuda.tile import launch
 
 from tilewright.cutile.targets import select
 from tilewright.interpret.host.emulation import emulated_device
+from tilewright.interpret.host.substitution import Substitution
 
 SM_80, SM_90 = select("sm_80,sm_90")
 WATCHED = (
@@ -97,3 +98,18 @@ def test_launches_take_tensors_of_one_device(gpu, launches):
     ct.launch(0, (1,), None, (on_gpu, on_gpu))
     ct.launch(0, (1,), None, (on_cpu, 2.0))
     assert len(launches) == 2
+
+
+def test_what_a_class_inherits_is_inherited_again():
+    class Base:
+        def name(self):
+            return "base"
+
+    class Derived(Base):
+        pass
+
+    with Substitution([(Derived, "name", lambda _self: "replaced")]):
+        assert Derived().name() == "replaced"
+        assert Base().name() == "base"
+    assert Derived().name() == "base"
+    assert "name" not in vars(Derived)
