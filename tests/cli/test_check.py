@@ -85,6 +85,18 @@ def test_the_document_is_what_its_schema_says(tilewright, operator, options):
     assert json.loads(result.stdout)["counts"]["warning"] == 1
 
 
+def test_the_document_says_what_was_mended(tilewright, operator):
+    operator.write_text(UNUSED)
+    shown = json.loads(tilewright("check", operator, "--json", "--diff").stdout)["fix"]
+    assert (shown["written"], shown["mended"], "+x = 1\n" in shown["diff"]) == (False, 1, True)
+    mended = json.loads(tilewright("check", operator, "--json", "--fix").stdout)["fix"]
+    assert (mended["written"], mended["mended"], [each["path"] for each in mended["files"]]) == (
+        True,
+        1,
+        ["operator.py"],
+    )
+
+
 def test_annotations_of_github(tilewright, operator):
     lines = tilewright("check", operator, "--output-format", "github").stdout.splitlines()
     assert lines[0] == (
@@ -97,7 +109,7 @@ def test_a_log_for_code_scanning(tilewright, operator):
     log = json.loads(tilewright("check", operator, "--output-format", "sarif").stdout)
     (run,) = log["runs"]
     assert log["version"] == "2.1.0"
-    assert run["results"][0]["ruleId"] == "TW002"
+    assert (run["results"][0]["ruleId"], run["results"][0]["level"]) == ("TW002", "warning")
     assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startColumn"] == 8
     assert {"TW002", "TW101"} <= {rule["id"] for rule in run["tool"]["driver"]["rules"]}
 
@@ -119,6 +131,20 @@ def test_a_mistyped_setting_is_named_with_the_nearest(tilewright, operator, here
     assert result.exit_code == 2
     assert "no key ignores" in result.stderr
     assert "did you mean ignore?" in result.stderr
+
+
+@pytest.mark.parametrize("value", ['"TW1"', "[1]", "true"])
+def test_a_setting_with_another_value_is_refused(tilewright, operator, here, value):
+    (here / "pyproject.toml").write_text(f"[tool.tilewright]\nselect = {value}\n")
+    result = tilewright("check", operator)
+    assert result.exit_code == 2
+    assert 'expected a list of strings, as in select = ["TW2"]' in result.stderr
+
+
+def test_hidden_folders_are_left_out(tilewright, operator, here):
+    (here / ".hidden").mkdir()
+    operator.rename(here / ".hidden" / "operator.py")
+    assert "in 0 files" in tilewright("check", here).stderr
 
 
 @pytest.mark.parametrize(

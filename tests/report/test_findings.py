@@ -1,7 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tilewright.report.annotations import github
 from tilewright.report.findings import frame
 from tilewright.report.findings import lines
 from tilewright.report.findings import summary
@@ -42,3 +44,11 @@ def test_a_terminal_has_both(report, monkeypatch):
 def test_the_summary_counts(report):
     assert summary(report, 0.25) == "1 warning in 1 file (0.2 s)"
     assert summary(check_sources({}), 0.0) == "nothing found in 0 files (0.0 s)"
+
+
+def test_github_takes_characters_that_mean_something_to_it_by_their_numbers(report):
+    (finding,) = report.findings
+    odd = replace(finding, path=Path("a,b:c.py"), message="50% of\nit: a, b")
+    (line,) = github(replace(report, findings=(odd,)))
+    assert line.startswith("::warning file=a%2Cb%3Ac.py,line=9,")
+    assert line.endswith("::50%25 of%0Ait: a, b")

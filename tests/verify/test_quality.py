@@ -75,10 +75,24 @@ def test_rules_that_the_host_ignores(operator):
     assert not any("TW1" in problem for problem in outcome(operator, kernel()).data.get("problems", ()))
 
 
-def test_no_compiler(operator):
-    def missing(_):
-        raise MissingError("tileiras not found", hint="install it")
+def test_rules_that_the_host_selects(operator):
+    (operator.host.root / "pyproject.toml").write_text('[tool.tilewright]\nselect = ["TW2"]\n')
+    edit(operator, operator.kernel, 'backend="cutile")\ndef scale_add(', 'backend="cutile")\ndef scale_add(stream, ')
+    assert not any("TW1" in problem for problem in outcome(operator, kernel()).data.get("problems", ()))
 
+
+def missing(_):
+    raise MissingError("tileiras not found", hint="install it")
+
+
+def test_what_a_rule_finds_without_a_compiler(operator):
+    edit(operator, operator.kernel, 'backend="cutile")\ndef scale_add(', 'backend="cutile")\ndef scale_add(stream, ')
+    found = run(operator, SimpleNamespace(compile=missing))
+    assert found.verdict is Verdict.FAILED
+    assert any(": TW103 " in problem for problem in found.data["problems"])
+
+
+def test_no_compiler(operator):
     found = run(operator, SimpleNamespace(compile=missing))
     assert (found.verdict, found.detail) == (Verdict.SKIPPED, "tileiras not found; install it")
     assert found.data == {"missing": "compiler"}

@@ -152,6 +152,7 @@ def test_subnormal_numbers_are_flushed_on_request_as_on_an_h200():
     assert result.tolist() == [0.0, 0.0, torch.tensor(1.2e-38).item()]
     assert torch.signbit(result).tolist() == [False, True, False]
     assert float_arithmetic("max", dtypes.FLOAT32, flush_to_zero=True)(x, torch.tensor(-1.0)).tolist()[:2] == [0, 0]
+    assert float_arithmetic("min", dtypes.FLOAT32, flush_to_zero=True)(x, torch.tensor(1.0)).tolist()[:2] == [0, 0]
 
 
 @BY_ELEMENT
@@ -162,8 +163,9 @@ def test_extrema_ignore_nan_unless_told_otherwise(element):
     assert least[:3] == [1.0, 1.0, 2.0]
     assert most[:3] == [1.0, 1.0, 3.0]
     assert math.isnan(least[3])
-    strict = float_arithmetic("max", element, propagate_nan=True)(x, y)
-    assert torch.isnan(strict).tolist() == [True, True, False, True]
+    for name in ("min", "max"):
+        strict = float_arithmetic(name, element, propagate_nan=True)(x, y)
+        assert torch.isnan(strict).tolist() == [True, True, False, True]
 
 
 @BY_ELEMENT

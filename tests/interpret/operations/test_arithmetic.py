@@ -40,6 +40,10 @@ def test_modes_and_flags_reach_the_function():
     multiply_add = function("fma", rounding_mode=None, flush_to_zero=False, **fused)
     x = torch.tensor([1 + 2.0**-23])
     assert multiply_add(x, x, -(x * x)).item() == 2.0**-46
+    upwards = function("fma", rounding_mode=ct.RoundingMode.RP, flush_to_zero=False, **fused)
+    assert upwards(one, one, tiny).item() == 1 + 2.0**-23
+    flushed = function("fma", rounding_mode=None, flush_to_zero=True, **fused)
+    assert flushed(torch.tensor([2.0**-100]), torch.tensor([2.0**-40]), torch.tensor([0.0])).item() == 0
 
 
 def test_integer_powers_keep_the_sign():

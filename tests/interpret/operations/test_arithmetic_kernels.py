@@ -203,20 +203,44 @@ def test_where(dtype):
     assert torch.equal(elementwise(larger_or_minus_one, x, y, dtype=dtype), torch.where(x > y, x, -1))
 
 
+def inward(exact):
+    """float64 numbers rounded to float32 towards zero."""
+    nearest = exact.to(torch.float32)
+    return torch.where(
+        nearest.abs().to(torch.float64) > exact.abs(), torch.nextafter(nearest, torch.zeros_like(nearest)), nearest
+    )
+
+
 def towards_zero(x, y):
     return ct.mul(ct.add(x, y, rounding_mode=ct.RoundingMode.RZ), 1.0, flush_to_zero=True)
 
 
 def test_rounding_modes_and_flushing():
-    x, y = floats(torch.float32), floats(torch.float32, -1e-9, 1e-9)
+    x, y = floats(torch.float32), floats(torch.float32, -1e-9, 1e-9).roll(1)
     exact = x.to(torch.float64) + y.to(torch.float64)
-    nearest = exact.to(torch.float32)
-    inward = torch.where(
-        nearest.abs().to(torch.float64) > exact.abs(), torch.nextafter(nearest, torch.zeros_like(nearest)), nearest
-    )
-    assert torch.equal(elementwise(towards_zero, x, y, dtype=torch.float32), inward)
+    assert torch.equal(elementwise(towards_zero, x, y, dtype=torch.float32), inward(exact))
     tiny = torch.full((BLOCKS * SIZE,), 1e-41)
     assert not elementwise(towards_zero, tiny, tiny, dtype=torch.float32).any()
+
+
+def root_towards_zero(x):
+    return ct.sqrt(x, rounding_mode=ct.RoundingMode.RZ)
+
+
+def test_rounding_mode_of_a_root():
+    x = floats(torch.float32, 0.1, 9)
+    exact = x.to(torch.float64).sqrt()
+    assert torch.equal(elementwise(root_towards_zero, x, dtype=torch.float32), inward(exact))
+
+
+def flushed_power(x):
+    return ct.exp2(x, flush_to_zero=True)
+
+
+def test_flushing_of_a_function():
+    x = torch.tensor([-130.0, -120.0] * (BLOCKS * SIZE // 2))
+    expected = torch.tensor([0.0, 2.0**-120] * (BLOCKS * SIZE // 2))
+    assert torch.equal(elementwise(flushed_power, x, dtype=torch.float32), expected)
 
 
 def test_constants():
