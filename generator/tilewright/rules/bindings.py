@@ -15,12 +15,12 @@ def bindings(scope: ast.AST) -> dict[str, list[ast.expr | None]]:
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         found = {each.arg: [None] for each in every if each is not None}
     body = [] if isinstance(scope, ast.Lambda) else scope.body  # type: ignore[attr-defined]
-    for name, value in (each for statement in body for each in bound(statement)):
+    for name, value in (each for statement in body for each in _bound(statement)):
         found.setdefault(name, []).append(value)
     return found
 
 
-def bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
     """What one statement, with those inside it, binds."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -46,7 +46,7 @@ def bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
         case ast.ExceptHandler(name=str() as name):
             yield name, None
     for child in ast.iter_child_nodes(node):
-        yield from bound(child)
+        yield from _bound(child)
 
 
 def _target(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | None]]:

@@ -4,13 +4,13 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tilewright.rules.definitions import values_of
 from tilewright.rules.kernels import Kernel
-from tilewright.rules.reaching import DEPTH
-from tilewright.rules.reaching import values_of
 
 if TYPE_CHECKING:
     from tilewright.rules.source import Module
 
+_DEPTH = 6  # sources of a kernel that lead to one another
 _SEARCH = ("configs", "stream", "grid_fn", "kernel", "args_fn", "hints_fn")
 
 
@@ -89,17 +89,16 @@ def _returned(module: "Module", function: ast.expr | None, at: ast.AST) -> ast.e
         if definition is not None:
             returns = [node for node in ast.walk(definition) if isinstance(node, ast.Return)]
             return returns[0].value if len(returns) == 1 else None
-        values = list(values_of(module, function, at))
+        values = values_of(module, function, at)
         function = values[0] if len(values) == 1 else None
     return function.body if isinstance(function, ast.Lambda) else None
 
 
-def _kernels(module: "Module", node: ast.expr, at: ast.AST, depth: int = DEPTH) -> tuple[Kernel, ...]:
+def _kernels(module: "Module", node: ast.expr, at: ast.AST, depth: int = _DEPTH) -> tuple[Kernel, ...]:
     found: list[Kernel] = []
     for value in values_of(module, node, at) if depth else ():
-        candidates = tuple(
-            kernel for part, place in _sources(module, value, at) for kernel in _kernels(module, part, place, depth - 1)
-        )
+        sources = _sources(module, value)
+        candidates = tuple(kernel for part in sources for kernel in _kernels(module, part, at, depth - 1))
         if isinstance(value, ast.Name):
             candidates = tuple(kernel for kernel in module.kernels if kernel.name == value.id)
         if not candidates:
@@ -108,34 +107,30 @@ def _kernels(module: "Module", node: ast.expr, at: ast.AST, depth: int = DEPTH) 
     return tuple(dict.fromkeys(found))
 
 
-def _sources(module: "Module", value: ast.expr, at: ast.AST) -> list[tuple[ast.expr, ast.AST]]:
-    """Where a kernel that is no name comes from: expressions, each with the place to which its names belong."""
+def _sources(module: "Module", value: ast.expr) -> list[ast.expr]:
+    """Expressions from which a kernel that is no name comes."""
     match value:
         case ast.Call(func=ast.Name(id=name)) if name in module.functions:
             returns = (node for node in ast.walk(module.functions[name]) if isinstance(node, ast.Return))
-            return [(node.value, node) for node in returns if node.value is not None]
+            return [node.value for node in returns if node.value is not None]
         case ast.Call():
             unhinted = _unhinted(module, value)
-            return [(unhinted, at)] if unhinted is not None else []
+            return [unhinted] if unhinted is not None else []
         case ast.Subscript(value=ast.Subscript(value=ast.Name(id=cache)), slice=ast.Constant(value=int(position))):
-            put = _put_in(module, cache)
-            return [(part.elts[position], place) for part, place in put if _has(part, position)]  # type: ignore[attr-defined]
+            put = [each.elts for each in _put_in(module, cache) if isinstance(each, ast.Tuple)]
+            return [elements[position] for elements in put if position < len(elements)]
         case ast.Subscript(value=ast.Name(id=cache)):
             return _put_in(module, cache)
     return []
 
 
-def _has(value: ast.expr, position: int) -> bool:
-    return isinstance(value, ast.Tuple) and position < len(value.elts)
-
-
-def _put_in(module: "Module", cache: str) -> list[tuple[ast.expr, ast.AST]]:
+def _put_in(module: "Module", cache: str) -> list[ast.expr]:
     """All that is put in a cache, as by `CACHE[key] = (config, kernel)`."""
-    found: list[tuple[ast.expr, ast.AST]] = []
+    found: list[ast.expr] = []
     for node in module.nodes(ast.Assign):
         match node:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=bound))], value=value) if bound == cache:
-                found.append((value, node))
+                found.append(value)
     return found
 
 
@@ -157,7 +152,7 @@ def _unhinted(module: "Module", call: ast.Call) -> ast.expr | None:
 
 def _elements(module: "Module", node: ast.expr, at: ast.AST) -> tuple[ast.expr, ...] | None:
     """The elements of a tuple that is written out, added up from such, or returned by a function called in place."""
-    values = list(values_of(module, node, at))
+    values = values_of(module, node, at)
     if len(values) != 1:
         return None
     match values[0]:
@@ -170,5 +165,5 @@ def _elements(module: "Module", node: ast.expr, at: ast.AST) -> tuple[ast.expr, 
             return first + second if first is not None and second is not None else None
         case ast.Call(func=function):
             returned = _returned(module, function, at)
-            return _elements(module, returned, returned) if returned is not None else None
+            return _elements(module, returned, at) if returned is not None else None
     return None

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterator
 from functools import cached_property
 
+from tilewright.rules.definitions import values_of
 from tilewright.rules.hosts.values import resolved
 from tilewright.rules.hosts.values import symbol
 from tilewright.rules.kernels import Kernel
-from tilewright.rules.reaching import values_of
 from tilewright.rules.source import Module
 from tilewright.rules.symbols import Atom
 from tilewright.rules.symbols import Polynomial
@@ -111,7 +111,7 @@ class Launches:
         """Whether the grid along an axis is a quotient by the parameter, rounded up."""
         for launch, bound in zip(self.launches, self._bound, strict=True):
             sizes = {symbol(self.module, bound[parameter])} if parameter in bound else set()
-            grids = [] if launch.grid is None else list(values_of(self.module, launch.grid, launch.node))
+            grids = [] if launch.grid is None else values_of(self.module, launch.grid, launch.node)
             for grid in grids:
                 if not isinstance(grid, ast.Tuple) or axis >= len(grid.elts):
                     continue

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from tilewright.rules.bindings import bindings
-from tilewright.rules.bindings import bound
 from tilewright.rules.comments import Comment
 from tilewright.rules.comments import comments
 from tilewright.rules.declarations import Declaration
@@ -123,12 +122,6 @@ class Module:
             self._bindings[scope] = bindings(scope)
         return self._bindings[scope]
 
-    def bound(self, statement: ast.stmt) -> list[tuple[str, ast.expr | None]]:
-        """Names that a statement, with those inside it, binds, each with its value."""
-        if statement not in self._bound:
-            self._bound[statement] = list(bound(statement))
-        return self._bound[statement]
-
     def span(self, node: ast.AST) -> Span:
         """Where a node is; a function or class is its name, so that a finding does not mark the whole body."""
         if isinstance(node, ast.Module):
@@ -188,10 +181,6 @@ class Module:
             if self.function_of(node) is not None:
                 found.setdefault(node.name, []).append(node)
         return found
-
-    @cached_property
-    def _bound(self) -> dict[ast.stmt, list[tuple[str, ast.expr | None]]]:
-        return {}
 
     @cached_property
     def _bindings(self) -> dict[ast.AST, dict[str, list[ast.expr | None]]]:

@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
+from tilewright.rules.definitions import definitions
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
-from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.examples import COMPLETE_SEARCH
 from tilewright.rules.hosts.touched import added
 from tilewright.rules.hosts.touched import loaded

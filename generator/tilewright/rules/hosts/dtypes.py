@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
+from tilewright.rules.definitions import definitions
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.calls import calls
-from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.values import alternatives
 from tilewright.rules.hosts.values import resolved
 from tilewright.rules.hosts.walking import walk

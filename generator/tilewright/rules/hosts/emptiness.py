@@ -4,10 +4,10 @@ import ast
 import functools
 from collections.abc import Iterator
 
+from tilewright.rules.definitions import definitions
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.calls import calls
-from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.devices import takes_arguments
 from tilewright.rules.hosts.examples import KERNEL
 from tilewright.rules.hosts.examples import LAUNCH

@@ -4,9 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tilewright.rules.definitions import definitions
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
-from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.examples import COMPLETE_SEARCH
 from tilewright.rules.hosts.examples import search
 from tilewright.rules.hosts.walking import walk

@@ -6,8 +6,8 @@ import operator
 from collections.abc import Callable
 from itertools import product
 
-from tilewright.rules.hosts.definitions import Binding
-from tilewright.rules.hosts.definitions import definitions
+from tilewright.rules.definitions import Binding
+from tilewright.rules.definitions import definitions
 from tilewright.rules.hosts.walking import walk
 from tilewright.rules.source import Module
 

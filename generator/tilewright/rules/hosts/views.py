@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
+from tilewright.rules.definitions import definitions
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
 from tilewright.rules.hosts.calls import calls
-from tilewright.rules.hosts.definitions import definitions
 from tilewright.rules.hosts.examples import WITH_LAUNCHER
 from tilewright.rules.hosts.touched import targets
 from tilewright.rules.hosts.values import is_argument

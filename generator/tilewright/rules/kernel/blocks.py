@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
+from tilewright.rules.definitions import values_of
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
@@ -11,7 +12,6 @@ from tilewright.rules.flow import Operation
 from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.memory import entries_of
-from tilewright.rules.reaching import values_of
 from tilewright.rules.rule import Proof
 from tilewright.rules.values import Array
 from tilewright.rules.values import Scalar

@@ -1,11 +1,13 @@
-"""Which assignments a name may come from, where it is used in a host function."""
+"""Which assignments a name may come from, where it is used."""
 
 import ast
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tilewright.rules.source import Module
+if TYPE_CHECKING:
+    from tilewright.rules.source import Module
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 _BINDING: tuple[type[ast.AST], ...] = (
@@ -38,11 +40,19 @@ class Binding:
     position: int | None = None  # of the name, where `value` is unpacked into several
     parameter: bool = False
 
+    @property
+    def expression(self) -> ast.expr | None:
+        """What is assigned; part of an unpacked value as a subscript: `m, n = x.shape` binds m to `x.shape[0]`."""
+        if self.value is None or self.position is None:
+            return self.value
+        part = ast.Subscript(value=self.value, slice=ast.Constant(self.position), ctx=ast.Load())
+        return ast.copy_location(part, self.node)
+
 
 class Definitions:
     """Bindings of a module's names, by scope."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: "Module") -> None:
         self._module = module
         self._bindings: dict[ast.AST, dict[str, list[Binding]]] = {module.tree: {}}
         for kind in _BINDING:
@@ -61,16 +71,38 @@ class Definitions:
         """Everything that binds the name directly in a scope, in no order of execution."""
         return tuple(self._bindings.get(scope, {}).get(name, ()))
 
-    def reaching(self, use: ast.Name) -> tuple[Binding, ...]:
-        """Bindings that may hold where `use` is read; empty where none is known, as for a builtin."""
+    def reaching(self, use: ast.Name, at: ast.AST | None = None) -> tuple[Binding, ...]:
+        """Bindings that may hold where `use` is read; empty where none is known, as for a builtin.
+
+        A nested function around `use` runs at the node `at`, or at any later time where that is not given.
+        """
+        if variables := self._comprehended(use):
+            return variables
         scope: Scope = self.scope(use)
         if self.bound_in(scope, use.id):
             return self._backwards(use.id, use, scope)
         while not isinstance(scope, ast.Module):
             inner, scope = scope, self.scope(scope)
             if found := self.bound_in(scope, use.id):
+                if at is not None and self.scope(at) is scope:
+                    return self._backwards(use.id, at, scope)
                 # A nested function may run later: whatever is assigned by then
                 return found if len(found) == 1 else self._enclosing(use.id, inner, scope, found)
+        return ()
+
+    def _comprehended(self, use: ast.Name) -> tuple[Binding, ...]:
+        """The variable of the innermost comprehension around `use` that has one of this name."""
+        for outer in self._module.ancestors(use):
+            if isinstance(outer, ast.stmt) or (isinstance(outer, ast.Lambda) and self.bound_in(outer, use.id)):
+                break
+            targets = [each.target for each in getattr(outer, "generators", ())]
+            found = [
+                each
+                for each in (self.bound_in(self.scope(outer), use.id) if targets else ())
+                if any(self._within(each.node, target) for target in targets)
+            ]
+            if found:
+                return tuple(found)
         return ()
 
     def _enclosing(self, name: str, inner: Scope, scope: Scope, found: tuple[Binding, ...]) -> tuple[Binding, ...]:
@@ -115,9 +147,35 @@ class Definitions:
 
 
 @functools.lru_cache(maxsize=8)
-def definitions(module: Module) -> Definitions:
+def definitions(module: "Module") -> Definitions:
     """The bindings of a module, found once."""
     return Definitions(module)
+
+
+def values_of(module: "Module", node: ast.expr, at: ast.AST) -> list[ast.expr]:
+    """What an expression may be where it stands: itself, or for a name what may have been assigned to it.
+
+    Both branches of a conditional expression, and of an `if`, count. A name whose value is not always assigned directly
+    (a parameter, a loop variable) is given as it is. Nested functions around the expression run at the node `at`.
+    """
+    found: list[ast.expr] = []
+    followed: set[ast.Name] = set()
+    left = [node]
+    while left:
+        each = left.pop()
+        if isinstance(each, ast.IfExp):
+            left += (each.orelse, each.body)
+        elif not isinstance(each, ast.Name):
+            found.append(each)
+        elif each not in followed:  # a loop may lead back to it
+            followed.add(each)
+            values = [binding.expression for binding in definitions(module).reaching(each, at)]
+            known = [value for value in values if value is not None]
+            if known and len(known) == len(values):
+                left += reversed(known)
+            else:
+                found.append(each)
+    return found
 
 
 def _before(parent: ast.AST, node: ast.AST) -> list[ast.stmt]:
@@ -129,7 +187,7 @@ def _before(parent: ast.AST, node: ast.AST) -> list[ast.stmt]:
     return []
 
 
-def _certain(statement: ast.stmt, targets: set[ast.AST], module: Module) -> bool:
+def _certain(statement: ast.stmt, targets: set[ast.AST], module: "Module") -> bool:
     """Whether one of the targets is bound on every path through the statement."""
     if isinstance(statement, ast.If):
         return bool(statement.orelse) and all(
