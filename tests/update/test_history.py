@@ -1,6 +1,7 @@
 """Hosts of every released template, with edits as people make them, are updated to the template as it is now."""
 
 import ast
+import re
 import shutil
 
 import pytest
@@ -10,6 +11,9 @@ from tests.support.releases import NEXT
 from tests.support.releases import commit
 from tests.support.releases import contents
 from tests.support.releases import git
+from tests.support.tilegym_checkout import pristine_tilegym_checkout
+from tilewright.changes import apply
+from tilewright.cli.plans import plan_new
 from tilewright.config import find_host
 from tilewright.render import Batch
 from tilewright.render import Source
@@ -18,15 +22,34 @@ from tilewright.update import plan_update
 from tilewright.update.templates import RELEASES
 from tilewright.update.templates import Templates
 
+__all__ = ["pristine_tilegym_checkout"]
+
 VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in RELEASES.glob("*.tar.xz"))
 OPERATORS = (
-    {"op": "swish", "formula": "x * sigmoid(beta * x), beta=1.0", "package": "my_ops"},
-    {"op": "gated_mul", "family": "gated", "package": "my_ops", "backward": True},
-    {"op": "total", "family": "reduction", "package": "my_ops"},
-    {"op": "log_probs", "family": "softmax", "variant": "log_softmax", "package": "my_ops"},
-    {"op": "normed", "family": "row_norm", "package": "my_ops", "backward": True},
-    {"op": "product", "family": "matmul", "package": "my_ops", "bias": True, "epilogue": "relu(acc)"},
+    {"op": "swish", "formula": "x * sigmoid(beta * x), beta=1.0"},
+    {"op": "gated_mul", "family": "gated", "backward": True},
+    {"op": "total", "family": "reduction"},
+    {"op": "log_probs", "family": "softmax", "variant": "log_softmax"},
+    {"op": "normed", "family": "row_norm", "backward": True},
+    {"op": "product", "family": "matmul", "bias": True, "epilogue": "relu(acc)"},
 )
+# What people do to a file, by the end of its name; None is to remove it.
+EDITS = {
+    "cutile.py": [
+        lambda text: re.sub(r"\A.*", '"""The kernel as this project wants it."""', text),
+        lambda text: text.replace("@ct.kernel", "def _mine(t):\n    return t\n\n\n@ct.kernel", 1),
+        lambda text: text + "\n\n# Mine, at the end\n",
+    ],
+    "interface.py": [
+        lambda text: text.replace("**kwargs: Options of one backend.", "**kwargs: Options of my backend."),
+        lambda text: text.replace("\n", "\r\n"),
+    ],
+    "tests/ops/test_": [
+        lambda text: text.replace('_backends = ["cutile"]', '_backends = ["cutile"]\n    _mine = [(3, 5)]'),
+        lambda text: text + "\n\n# Mine, at the end\n",
+    ],
+    "bench_": [lambda text: None],
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,40 +63,85 @@ def current(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def unpacked(current):
-    """The templates that were released."""
+def batch(current):
+    """The same, to render from."""
+    return Batch(current.template)
+
+
+@pytest.fixture(scope="module")
+def released(current):
+    """The template of a release, as somebody who has only the package gets it."""
     with Templates(Source(root=current.root, recorded=None)) as templates:
-        yield templates
+        yield lambda version: Source(root=templates.batch(version, "", current.root).folder.parent, recorded=None)
+
+
+def edited(path, content):
+    """A file after the edits of its owner."""
+    for part, edits in EDITS.items():
+        for edit in edits if part in path else ():
+            before, content = content, edit(content)
+            assert content != before, f"{path} has nothing to edit"
+    return content
+
+
+def owned(batch, host, source, answers):
+    """The files of an operator, without its record, as a template makes them."""
+    made = batch.render({**answers, "package": "my_ops"}, host, source=str(source.root), recorded=True).files
+    return {str(file.path): file.content.decode() for file in made if not file.shared and file.path.suffix == ".py"}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_edits_at_the_ends_of_files_and_removed_files_survive(current, unpacked, tmp_path, version):
-    folder = unpacked.batch(version, "", tmp_path).folder.parent
-    host = tmp_path / "host"
-    releases.make_host(host, Source(root=folder, recorded=None), *OPERATORS)
+def test_typical_edits_survive_and_all_else_is_as_the_template_has_it_now(current, batch, released, tmp_path, version):
+    source, host = released(version), tmp_path / "host"
+    releases.make_host(host, source, *OPERATORS)
+    old = Batch(source.template)
     for answers in OPERATORS:
-        for path in (f"my_ops/{answers['op']}/cutile.py", f"tests/ops/test_{answers['op']}.py"):
-            with (host / path).open("a") as file:
-                file.write(f"\n\n# Mine: {path}\n")
-        (host / f"tests/benchmark/bench_{answers['op']}.py").unlink()
+        for path, content in owned(old, host, source, answers).items():
+            mine = edited(path, content)
+            (host / path).unlink() if mine is None else (host / path).write_bytes(mine.encode())
     commit(host)
     plan = plan_update(find_host(host), current, [answers["op"] for answers in OPERATORS])
     assert plan.conflicts == ()
     carry_out(plan)
     after = contents(host)
-    batch = Batch(current.template)
     for answers in OPERATORS:
-        for file in batch.render(answers, host, source=str(folder), recorded=True).files:
-            path = str(file.path)
-            if path.startswith("tests/benchmark/"):
-                assert path not in after
-            elif path.endswith(("cutile.py", f"test_{answers['op']}.py")):
-                assert after[path] == file.content + f"\n\n# Mine: {path}\n".encode()
-            elif not file.shared:
-                assert after[path] == file.content
-            if path.endswith(".py") and path in after:
-                ast.parse(after[path])
+        for path, content in owned(batch, host, source, answers).items():
+            mine = edited(path, content)
+            assert after.get(path) == (None if mine is None else mine.encode()), path
+            ast.parse(mine or "")
     assert git(host, "diff", "--name-only") == ""
+
+
+@pytest.mark.parametrize("recorded", [*VERSIONS, *(f"{version}-0-g0123456789ab" for version in VERSIONS)])
+def test_neither_git_nor_a_tag_is_needed(current, batch, released, tmp_path, monkeypatch, recorded):
+    source, host = released(recorded.partition("-")[0]), tmp_path / "host"
+    releases.make_host(host, source, OPERATORS[0])
+    record = host / ".tilewright/ops/swish.yml"
+    record.write_text(re.sub("(?m)^_commit: .*", f"_commit: {recorded}", record.read_text()))
+    monkeypatch.setenv("PATH", "")
+    carry_out(plan_update(find_host(host), current, ["swish"]))
+    expected = owned(batch, host, source, OPERATORS[0])
+    assert {path: (host / path).read_text() for path in expected} == expected
+    assert f"_commit: v{NEXT}" in record.read_text()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_checkouts_of_tilegym_follow(current, released, pristine_tilegym_checkout, tmp_path, version):
+    root = shutil.copytree(pristine_tilegym_checkout, tmp_path / "TileGym", symlinks=True)
+    fresh = shutil.copytree(pristine_tilegym_checkout, tmp_path / "fresh" / "TileGym", symlinks=True)
+    answers = {"op": "my_probs", "family": "softmax", "layout": "tilegym"}
+    apply(plan_new(released(version), answers, root))
+    apply(plan_new(current, answers, fresh))
+    kernel = "src/tilegym/ops/cutile/my_probs.py"
+    with (root / kernel).open("a") as file:
+        file.write("\n\n# Mine\n")
+    commit(root)
+    plan = plan_update(find_host(root), current, ["my_probs"])
+    assert plan.conflicts == ()
+    carry_out(plan)
+    expected = contents(fresh) | {kernel: (fresh / kernel).read_bytes() + b"\n\n# Mine\n"}
+    ours = contents(root)
+    assert [path for path in expected if path.endswith(".py") and ours[path] != expected[path]] == []
 
 
 def test_there_is_a_release():
