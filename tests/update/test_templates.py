@@ -74,12 +74,13 @@ def elsewhere(tmp_path):
     return installed, repository
 
 
-@pytest.mark.parametrize("form", ["path", "relative", "file", "commit"])
+@pytest.mark.parametrize("form", ["path", "relative", "file", "git+file", "commit"])
 def test_a_release_is_taken_from_where_the_operator_was_made_from(elsewhere, tmp_path, form):
     source, repository = elsewhere
     host = tmp_path / "host"
     host.mkdir()
-    origin = {"relative": "../elsewhere", "file": f"file://{repository}"}.get(form, str(repository))
+    places = {"relative": "../elsewhere", "file": f"file://{repository}", "git+file": f"git+file://{repository}"}
+    origin = places.get(form, str(repository))
     version = git(repository, "rev-parse", "HEAD").strip() if form == "commit" else "v1.0.0"
     with Templates(source) as found:
         assert found.batch(version, origin, host).folder.name == "template"

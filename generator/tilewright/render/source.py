@@ -1,10 +1,12 @@
 """Locate the template: bundled in the wheel, or in the checkout that this package runs from."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import MissingError
 
+NAME = "tilewright"  # of the package; as the origin of an operator: nothing but the package is known
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -13,7 +15,7 @@ class Source:
     """One copy of the template and of the operators rendered from it."""
 
     root: Path
-    recorded: str | None  # where `copier update` will find it; None: at the root
+    recorded: str | None  # as the origin of operators; None: the root
 
     @property
     def template(self) -> Path:
@@ -40,7 +42,7 @@ def locate() -> Source:
     """The template that belongs to this version of the package."""
     bundled = PACKAGE / "_bundled"
     if bundled.is_dir():
-        return Source(root=bundled, recorded=_published())
+        return Source(root=bundled, recorded=_origin())
     checkout = PACKAGE.parents[1]
     if (checkout / "template" / "copier.yml").is_file():
         return Source(root=checkout, recorded=None)
@@ -51,14 +53,16 @@ def locate() -> Source:
     )
 
 
-def _published() -> str | None:
-    """The repository that the wheel names: an installed package has no history that copier could update from."""
+def _origin() -> str:
+    """The repository that an installed package comes from, as copier and pip name it; else the name of the package.
+
+    pip records what it was told to install in `direct_url.json`: https://packaging.python.org/specifications/direct-url
+    """
     from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import metadata
+    from importlib.metadata import distribution
 
     try:
-        urls = metadata("tilewright").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        return None
-    named = dict(url.split(", ", 1) for url in urls)
-    return named.get("Repository")
+        direct = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        direct = {}
+    return f"git+{direct['url']}" if direct.get("vcs_info", {}).get("vcs") == "git" else NAME

@@ -60,10 +60,9 @@ class Templates:
         archive = RELEASES / f"{tag(version)}.tar.xz"
         if archive.is_file():
             return self._unpack(archive.read_bytes())
-        if "://" in origin or origin.startswith("git@"):
-            content = self._from_remote(origin, tag(version))
-            if content is not None:
-                return self._unpack(content)
+        content = self._from_remote(origin, tag(version))
+        if content is not None:
+            return self._unpack(content)
         raise MissingError(
             f"the template {tag(version)} is neither in tilewright {self.own_version} nor in {origin or 'its origin'}",
             expected="expected a released version, or a repository that has the commit",
@@ -72,8 +71,11 @@ class Templates:
             else "record the last version before it: _commit in .tilewright/ops",
         )
 
-    def _from_remote(self, url: str, name: str) -> bytes | None:
-        if not git.is_installed():
+    def _from_remote(self, origin: str, name: str) -> bytes | None:
+        from copier._vcs import get_repo
+
+        url = get_repo(origin) or origin  # gh:owner/repository and git+https://... are ways of copier's to name one
+        if not git.is_installed() or not ("://" in url or url.startswith("git@")):
             return None
         clone = Path(self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="tilewright-")))
         done = git.run(None, "clone", "-q", "--bare", "--depth=1", "--branch", name, "--", url, str(clone), check=False)
