@@ -47,7 +47,7 @@ reference: $(VENV)/.ready  ## render the reference operators anew from their rec
 	for answers in .tilewright/ops/*.yml; do $(BIN)/copier copy -q -f --data-file $$answers template . || exit 1; done
 
 bench: $(VENV)/.ready  ## time the reference operators beside their peers (needs a GPU)
-	$(BIN)/python benchmarks/peers.py
+	$(BIN)/tilewright bench
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -29,7 +29,7 @@ def _keys(node: Mapping[str, Any], schema: Mapping[str, Any], prefix: str) -> It
         kind, note = _kind(value, schema), value.get("description", "")
         yield f"{prefix}{name}", kind if name in required else f"{kind}, optional", note
         items = _resolved(value.get("items", {}), schema)
-        yield from _keys(_object(value), schema, f"{prefix}{name}.")
+        yield from _keys(_object(value, schema), schema, f"{prefix}{name}.")
         yield from _keys(items, schema, f"{prefix}{name}[].")
 
 
@@ -37,16 +37,17 @@ def _resolved(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str
     return schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
 
 
-def _object(node: Mapping[str, Any]) -> Mapping[str, Any]:
+def _object(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The node itself, or the one of its alternatives that has keys."""
-    return next((part for part in node.get("anyOf", ()) if "properties" in part), node)
+    parts = (_resolved(part, schema) for part in node.get("anyOf", ()))
+    return next((part for part in parts if "properties" in part), node)
 
 
 def _kind(node: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if "enum" in node:
         return " or ".join(f"`{value}`" for value in node["enum"])
     if "anyOf" in node:
-        return " or ".join(_kind(part, schema) for part in node["anyOf"])
+        return " or ".join(_kind(_resolved(part, schema), schema) for part in node["anyOf"])
     if isinstance(node.get("type"), list):
         return " or ".join(node["type"])
     if node["type"] == "array":

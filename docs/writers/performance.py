@@ -1,61 +1,61 @@
-"""The page on performance, from one recorded run of the benchmark."""
+"""The page on performance, from one recorded run of `tilewright bench`."""
 
 import json
 from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from writers.tables import table
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks/results/h200.json"
+PEERS = {"torch": "torch", "compile": "torch.compile", "tilegym": "TileGym", "liger": "Liger"}
 
 
 def performance() -> Iterator[str]:
-    """Rates of the reference operators beside their peers, as one run of `benchmarks/peers.py` measured them."""
+    """Rates of the reference operators beside their peers, as one run measured them."""
     run = json.loads(RESULTS.read_text(encoding="utf-8"))
-    environment, limits = run["environment"], run["limits"]
-    versions = ", ".join(
-        f"{name} {environment[name]}" for name in ("driver", "torch", "triton", "cuda-tile", "tilegym")
-    )
-    yield f"One run on {environment['date']}, on one {environment['gpu']} ({versions}), bf16:"
-    yield from ("", "```text", environment["command"], "```", "")
+    found = run["surroundings"]
+    versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in found["versions"].items())
+    yield f"One run on {found['date'][:10]}, on one {found['gpu']} (driver {found['driver']}, {versions}):"
+    yield from ("", "```text", found["command"], "```", "")
     yield (
-        f"Limits measured in the same run: copy {limits['copy_GBps']:.0f} GB/s, torch's product of 8192x8192 matrices"
-        f" {limits['matmul_TFLOPS']:.0f} TFLOP/s. A rate is the work of the problem over the median time. The fraction"
-        " is of the copy, for products of torch. TileGym is its fastest variant. Absolute rates differ between runs:"
-        " compare within one."
+        "A rate is the work of the problem over the median time. The limit is the rate of a copy on the device, for"
+        " products that of torch's product of large matrices, measured in the same run; operators that write little"
+        " exceed a copy. TileGym is its fastest variant. Absolute rates differ between runs: compare within one."
     )
     yield ""
-    yield from (f"- {note}" for note in run.get("notes", ()))
-    yield ""
-    cases: dict[tuple[str, ...], dict[str, float]] = {}
-    for record in run["records"]:
-        case = cases.setdefault((record["op"], "x".join(map(str, record["shape"])), record["unit"]), {})
-        if "rate" in record:
-            case[record["who"]] = record["rate"]
     yield from table(
-        "Operator",
-        "Shape",
-        "Unit",
-        "tilewright",
-        "Fraction",
-        "torch",
-        "torch.compile",
-        "TileGym",
-        rows=(_rates(*case, rates, limits["copy_GBps"]) for case, rates in cases.items()),
+        *("Operator", "Shape", "Dtype", "Unit", "Limit", "tilewright", "Of limit", "Of best peer"),
+        *PEERS.values(),
+        rows=(_row(operator["name"], problem) for operator in run["operators"] for problem in operator["problems"]),
     )
 
 
-def _rates(op: str, shape: str, unit: str, rates: Mapping[str, float], copy: float) -> tuple[str, ...]:
-    own = rates["tilewright"]
-    fraction = own / (copy if unit == "GB/s" else rates["torch"])
-    tilegym = max((rate for who, rate in rates.items() if who.startswith("tilegym")), default=None)
-    others = (rates.get("torch"), rates.get("torch.compile"), tilegym)
+def _row(name: str, problem: Mapping[str, Any]) -> tuple[str, ...]:
+    measurements = {each["contestant"]: each for each in problem["measurements"]}
+    own = measurements["cutile"]
     return (
-        op,
-        shape,
-        unit,
-        f"{own:.0f}",
-        f"{fraction:.2f}",
-        *("-" if rate is None else f"{rate:.0f}" for rate in others),
+        name,
+        "x".join(map(str, problem["size"].values())),
+        problem["dtype"],
+        problem["unit"],
+        _number(problem["limit"], 0),
+        _number(own["rate"] and own["rate"]["median"], 0),
+        _number(own["of_limit"], 2),
+        _number(own["of_best_peer"], 2),
+        *(_number(_fastest(peer, measurements), 0) for peer in PEERS),
     )
+
+
+def _fastest(peer: str, measurements: Mapping[str, Any]) -> float | None:
+    rates = [
+        each["rate"]["median"]
+        for name, each in measurements.items()
+        if each["rate"] and (name == peer or name.startswith(f"{peer}_"))
+    ]
+    return max(rates, default=None)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

@@ -7,6 +7,13 @@ from tilewright.model.kernel import CaptureFailure
 from tilewright.model.kernel import Compilation
 from tilewright.model.kernel import CompiledKernel
 from tilewright.model.kernel import Resources
+from tilewright.model.measurement import Comparison
+from tilewright.model.measurement import Limits
+from tilewright.model.measurement import Measurement
+from tilewright.model.measurement import OperatorBenchmark
+from tilewright.model.measurement import Problem
+from tilewright.model.measurement import Spread
+from tilewright.model.measurement import Surroundings
 from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
 from tilewright.update.behind import Behind
@@ -43,6 +50,41 @@ COMPILATION = Compilation(
     failures=(CaptureFailure(arch="sm_80", dtype="float32", error="ValueError: no"),),
     unreached=("_gelu_long_kernel",),
     seconds=1.5,
+)
+
+BENCHMARKS = (
+    OperatorBenchmark(
+        name="gelu",
+        limits=Limits(copy=4000.0, matrix={"float16": 700.0}),
+        comparisons=(
+            Comparison(
+                problem=Problem(size={"M": 1024, "N": 1000}, dtype="float16", unit="GB/s", work=4096000),
+                limit=4000.0,
+                measurements=(
+                    # 4096000 bytes in 0.002048 ms are 2000 GB/s
+                    Measurement(
+                        contestant="cutile",
+                        verdict="ok",
+                        milliseconds=Spread(median=0.002048, low=0.002, high=0.0021),
+                    ),
+                    Measurement(
+                        contestant="torch", verdict="ok", milliseconds=Spread(median=0.004096, low=0.004, high=0.0042)
+                    ),
+                    Measurement(contestant="liger", verdict="missing", error="ImportError: no liger"),
+                ),
+            ),
+        ),
+    ),
+    OperatorBenchmark(name="by_hand", error="bench_by_hand.py has no SIZES"),
+)
+
+SURROUNDINGS = Surroundings(
+    date="2026-11-30T04:00:00+00:00",
+    command="tilewright bench gelu",
+    gpu="A GPU",
+    arch="sm_90",
+    driver="580.0",
+    versions={"torch": "2.11.0", "liger-kernel": ""},
 )
 
 STEPS = (

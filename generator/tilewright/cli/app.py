@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from tilewright import __version__
 from tilewright.cli import exits
 from tilewright.cli.adopt import adopt
+from tilewright.cli.bench import bench
 from tilewright.cli.check import check
 from tilewright.cli.compile import compile_
 from tilewright.cli.detach import detach
@@ -91,6 +92,7 @@ for panel, name, function in (
     ("Check", "compile", compile_),
     ("Check", "verify", verify),
     ("Check", "run", run),
+    ("Measure", "bench", bench),
 ):
     app.command(name, cls=Verb, rich_help_panel=panel, context_settings=_SETTINGS.get(name))(function)
 

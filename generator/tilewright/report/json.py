@@ -9,6 +9,8 @@ from typing import Any
 
 from tilewright.model.host import Host
 from tilewright.model.kernel import Compilation
+from tilewright.model.measurement import OperatorBenchmark
+from tilewright.model.measurement import Surroundings
 from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
 from tilewright.update.behind import Standing
@@ -56,6 +58,35 @@ def status(host: Host, rows: Sequence[OperatorStatus], installed: str, standing:
 def doctor(findings: Iterable[Finding]) -> Document:
     """What is present and what is missing."""
     return {"findings": [asdict(finding) for finding in findings]}
+
+
+def bench(host: Host, found: Surroundings, benchmarks: Iterable[OperatorBenchmark]) -> Document:
+    """Every contestant on every problem, and the limits of the run."""
+    return {"host": _host(host), "surroundings": asdict(found), "operators": [_benchmark(each) for each in benchmarks]}
+
+
+def _benchmark(benchmark: OperatorBenchmark) -> Document:
+    return {
+        "name": benchmark.name,
+        "error": benchmark.error,
+        "limits": benchmark.limits and asdict(benchmark.limits),
+        "problems": [
+            {
+                **asdict(comparison.problem),
+                "limit": comparison.limit,
+                "measurements": [
+                    {
+                        **asdict(measurement),
+                        "rate": (rate := comparison.rate(measurement)) and asdict(rate),
+                        "of_limit": comparison.of_limit(measurement),
+                        "of_best_peer": comparison.of_best_peer(measurement),
+                    }
+                    for measurement in comparison.measurements
+                ],
+            }
+            for comparison in benchmark.comparisons
+        ],
+    }
 
 
 def _host(host: Host) -> Document:

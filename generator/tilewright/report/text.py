@@ -11,8 +11,11 @@ from rich.text import Text
 
 from tilewright.model.kernel import Compilation
 from tilewright.model.kernel import CompiledKernel
+from tilewright.model.measurement import OperatorBenchmark
 from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
+from tilewright.report.bench import failures
+from tilewright.report.bench import fill
 from tilewright.report.updates import change_lines
 from tilewright.report.updates import how_far
 from tilewright.update.behind import Standing
@@ -69,6 +72,15 @@ class TextReport:
             self._console.print(table)
         for error in compilation.errors:
             self._print(Text("failed", style=_STYLES[Verdict.FAILED]).append(f": {error}"))
+
+    def benchmark(self, benchmark: OperatorBenchmark) -> None:
+        """A row for each problem, then what could not be measured."""
+        table = self._table()
+        fill(table, benchmark)
+        if benchmark.comparisons:
+            self._console.print(table)
+        for line in failures(benchmark):
+            self._print(Text(line))
 
     def status(self, rows: Sequence[OperatorStatus], installed: str, standing: Standing) -> None:
         """Operators x steps x template version, then what is wrong, detached, or new in the template."""

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from tilewright.errors import MissingError
+
 _PROBE = """
 import json, torch
 found = []
@@ -58,3 +60,19 @@ def find_gpus() -> Devices:
     if not found["gpus"]:
         return Devices(why_none="no GPU")
     return Devices(gpus=tuple(Gpu(name=name, arch=arch) for name, arch in found["gpus"]))
+
+
+def require_gpu(purpose: str) -> Devices:
+    """The GPUs, of which there is one at least.
+
+    Raises:
+        MissingError: There is none.
+    """
+    devices = find_gpus()
+    if not devices.gpus:
+        raise MissingError(
+            f"{devices.why_none} {purpose} on",
+            expected="expected an NVIDIA GPU, with a driver, and a PyTorch that was built for it",
+            hint="run this on a machine with one; what is missing here: tilewright doctor",
+        )
+    return devices

@@ -1,0 +1,143 @@
+"""Have a child process measure operators; what ends the child costs the contestant at which it happened."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+
+from tilewright.aot.compile import Progress
+from tilewright.bench.child import Child
+from tilewright.bench.child import ChildEndedError
+from tilewright.bench.child import Event
+from tilewright.model.host import Host
+from tilewright.model.measurement import Comparison
+from tilewright.model.measurement import Limits
+from tilewright.model.measurement import Measurement
+from tilewright.model.measurement import OperatorBenchmark
+from tilewright.model.measurement import Problem
+from tilewright.model.measurement import Spread
+from tilewright.model.operator import Operator
+
+PATIENCE = 300.0  # seconds for one contestant, which torch.compile may need for a single kernel
+PEERS = "peers.py"  # beside the benchmarks: peers of any operator of the host
+COMMAND = ("-m", "tilewright.bench")
+
+
+@dataclass
+class _Progress:
+    """What is known of one operator so far."""
+
+    operator: Operator
+    limits: Limits | None = None
+    problems: dict[int, Problem] = field(default_factory=dict)
+    measurements: dict[int, dict[str, Measurement]] = field(default_factory=dict)
+    error: str = ""
+
+    def request(self) -> dict[str, Any]:
+        """What the child has to know of it."""
+        operator, host = self.operator, self.operator.host
+        return {
+            "name": operator.name,
+            "function": operator.function,
+            "package": host.operators_module,
+            "backend": f"{host.import_name}.backend",
+            "benchmark": operator.module(operator.benchmark),
+            "peers": operator.module(operator.benchmark.with_name(PEERS)),
+            "done": [(index, name) for index, found in self.measurements.items() for name in found],
+        }
+
+    def benchmark(self) -> OperatorBenchmark:
+        """All of it."""
+        comparisons = (
+            Comparison(
+                problem=problem,
+                limit=self.limits.of(problem) if self.limits else None,
+                measurements=tuple(self.measurements.get(index, {}).values()),
+            )
+            for index, problem in self.problems.items()
+        )
+        return OperatorBenchmark(
+            name=self.operator.name, limits=self.limits, comparisons=tuple(comparisons), error=self.error
+        )
+
+
+class Bench:
+    """One run over operators of one host."""
+
+    def __init__(
+        self,
+        host: Host,
+        *,
+        against: Sequence[str] | None = None,
+        dtypes: Sequence[str] = (),
+        command: Sequence[str] = COMMAND,
+        patience: float = PATIENCE,
+        progress: Progress | None = None,
+    ) -> None:
+        self._host = host
+        self._request = {"against": against if against is None else list(against), "dtypes": list(dtypes)}
+        self._command = command
+        self._patience = patience
+        self._progress = progress
+        self._measured = 0
+        self.gpu = {"gpu": "unknown", "arch": "unknown", "driver": "unknown"}  # until a child has said what it is
+
+    def run(self, operators: Sequence[Operator]) -> Iterator[OperatorBenchmark]:
+        """What was measured of each operator, as soon as it is complete."""
+        waiting = [_Progress(operator) for operator in operators]
+        while waiting:
+            yield from self._run_child(waiting)
+
+    def _run_child(self, waiting: list[_Progress]) -> Iterator[OperatorBenchmark]:
+        """Let one child go on until it ends; operators that are complete are taken off the list."""
+        paths = [str(path) for path in waiting[0].operator.import_paths]
+        # TileGym must not answer for a backend that is missing
+        child = Child(self._command, folder=self._host.root, environment={"DISABLE_FALLBACK": "1"})
+        begun: tuple[int, str] | None = None
+        learned = False
+        with child:
+            child.tell(self._request | {"paths": paths, "operators": [each.request() for each in waiting]}, last=True)
+            try:
+                for event in child.events(self._patience):
+                    kind = event.pop("event")
+                    if kind == "gpu":
+                        self.gpu = event
+                        continue
+                    while waiting[0].operator.name != event["operator"]:
+                        yield waiting.pop(0).benchmark()
+                    begun = self._take(waiting[0], kind, event)
+                    learned = learned or kind in ("measured", "refused")
+            except ChildEndedError as error:
+                if begun:
+                    index, name = begun
+                    failure = Measurement(contestant=name, verdict="failed", error=str(error))
+                    waiting[0].measurements.setdefault(index, {})[name] = failure
+                elif not learned:  # another child would end as this one did
+                    waiting[0].error = str(error)
+                    yield waiting.pop(0).benchmark()
+                return
+        while waiting:
+            yield waiting.pop(0).benchmark()
+
+    def _take(self, progress: _Progress, kind: str, event: Event) -> tuple[int, str] | None:
+        """Take one event in; returns the contestant that is being measured from now on, if any."""
+        del event["operator"]
+        match kind:
+            case "refused":
+                progress.error = event["error"]
+            case "limits":
+                progress.limits = Limits(**event)
+            case "problem":
+                index = event.pop("index")
+                progress.problems[index] = Problem(**event)
+            case "begin":
+                return event["index"], event["contestant"]
+            case "measured":
+                index, milliseconds = event.pop("index"), event.pop("milliseconds")
+                found = Measurement(**event, milliseconds=milliseconds and Spread(**milliseconds))
+                progress.measurements.setdefault(index, {})[found.contestant] = found
+                self._measured += 1
+                if self._progress:
+                    self._progress(self._measured, 0)
+        return None

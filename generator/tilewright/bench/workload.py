@@ -1,0 +1,125 @@
+"""What a benchmark file says of its operator: sizes, dtypes, inputs, the work to be done and who else can do it."""
+
+import functools
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from tilewright.errors import UsageError
+from tilewright.model.measurement import OWN
+from tilewright.model.measurement import Problem
+from tilewright.model.measurement import Unit
+
+_STUB = "default"  # name under which TileGym registers the stub itself
+_UNITS: dict[str, Unit] = {"bytes_moved": "GB/s", "flops": "TFLOP/s"}
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """The benchmark of one operator, imported."""
+
+    name: str
+    function: Callable[..., Any]  # the dispatched operator
+    backends: Sequence[str]  # that implement it, registered by the package, the benchmark and its neighbour peers.py
+    reference: Callable[..., Any]  # the PyTorch code that is registered as backend torch
+    inputs: Callable[..., dict[str, Any]]
+    names: tuple[str, ...]  # of the sizes
+    sizes: Sequence[tuple[int, ...]]
+    dtypes: Sequence[torch.dtype]
+    unit: Unit
+    work: Callable[..., float]
+
+    def problems(self, dtypes: Sequence[str] = ()) -> list[tuple[Problem, torch.dtype]]:
+        """Every size in every dtype, or in those named."""
+        found = {str(dtype).removeprefix("torch."): dtype for dtype in self.dtypes}
+        return [
+            (Problem(size=self._named(size), dtype=name, unit=self.unit, work=self.work(*size, dtype)), dtype)
+            for name, dtype in found.items()
+            if name in (dtypes or found)
+            for size in self.sizes
+        ]
+
+    def _named(self, size: tuple[int, ...]) -> dict[str, int]:
+        return dict(zip(self.names, size, strict=True))
+
+    def contestants(self, against: Sequence[str] | None, kwargs: dict[str, Any]) -> dict[str, Call | None]:
+        """The operator and its peers on these arguments; None for a peer that was asked for and is not registered.
+
+        A name stands for all backends that begin with it, as `tilegym` does for `tilegym_tma`; without names every
+        registered backend takes part, and torch.compile.
+        """
+        known: dict[str, Call] = {
+            backend: lambda backend=backend: self.function(**kwargs, backend=backend)  # type: ignore[misc]
+            for backend in self.backends
+            if backend != _STUB
+        }
+        known["compile"] = _Compiled(self.reference, kwargs)
+        own = {OWN: known.pop(OWN, None)}
+        if against is None:
+            return own | known
+        peers: dict[str, Call | None] = {}
+        for name in against:
+            chosen = [each for each in known if each == name or each.startswith(f"{name}_")]
+            peers |= {each: known[each] for each in chosen} if chosen else {name: None}
+        return own | peers
+
+
+class _Compiled:
+    """The reference under torch.compile, which is entered with the first call."""
+
+    def __init__(self, reference: Callable[..., Any], kwargs: dict[str, Any]) -> None:
+        self._reference = reference
+        self._kwargs = kwargs
+
+    @functools.cached_property
+    def _function(self) -> Callable[..., Any]:
+        torch.compiler.reset()  # else the ninth shape of a function is run without being compiled
+        return torch.compile(self._reference, dynamic=False)  # type: ignore[no-any-return]
+
+    def __call__(self) -> Any:
+        return self._function(**self._kwargs)
+
+
+def load(*, name: str, function: str, package: str, backend: str, benchmark: str, peers: str) -> Workload:
+    """Import the benchmark of an operator, and what registers further peers.
+
+    Raises:
+        UsageError: The file lacks something that a benchmark of the template has.
+    """
+    operator = getattr(importlib.import_module(package), function)
+    module = importlib.import_module(benchmark)
+    if importlib.util.find_spec(peers):
+        importlib.import_module(peers)
+    work = next((each for each in _UNITS if hasattr(module, each)), "")
+    inputs = _required(module, "inputs")
+    names = tuple(each for each in inspect.signature(inputs).parameters if each not in ("dtype", "device"))
+    return Workload(
+        name=name,
+        function=operator,
+        backends=importlib.import_module(backend).get_available_backends_for_op(name),
+        reference=_required(module, f"reference_{function}"),
+        inputs=inputs,
+        names=names,
+        sizes=[size if isinstance(size, tuple) else (size,) for size in _required(module, "SIZES")],
+        dtypes=_required(module, "DTYPES"),
+        unit=_UNITS.get(work, "GB/s"),
+        work=_required(module, work or "bytes_moved"),
+    )
+
+
+def _required(module: ModuleType, name: str) -> Any:
+    if not hasattr(module, name):
+        raise UsageError(
+            f"{module.__file__} has no {name}",
+            expected="expected SIZES, DTYPES, inputs, bytes_moved or flops, and a reference",
+            hint="add it, as in a benchmark that `tilewright new` wrote",
+        )
+    return getattr(module, name)

@@ -1,0 +1,82 @@
+"""`tilewright bench` times operators beside their peers."""
+
+import functools
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support import bench_child
+from tests.support.hosts import scale_add
+from tilewright import report
+from tilewright.bench import run
+from tilewright.verify import device
+from tilewright.verify.device import Devices
+from tilewright.verify.device import Gpu
+
+
+@pytest.fixture
+def operator(here):
+    """The current folder is a host with one operator."""
+    return scale_add(here)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """There is a GPU, and what measures on it is acted out; of the operator it says what it says of `fine`."""
+    monkeypatch.setattr(device, "find_gpus", lambda: Devices(gpus=(Gpu(name="A GPU", arch="sm_90"),)))
+    act = functools.partial(run.Bench, command=(bench_child.__file__,))
+    monkeypatch.setattr(run, "Bench", act)
+
+
+def test_without_a_gpu(operator, tilewright, monkeypatch):
+    monkeypatch.setattr(device, "find_gpus", lambda: Devices(why_none="no GPU"))
+    result = tilewright("bench", "scale_add")
+    assert result.exit_code == 3
+    assert result.stderr.splitlines() == [
+        "error: no GPU to time operators on",
+        "expected an NVIDIA GPU, with a driver, and a PyTorch that was built for it",
+        "run this on a machine with one; what is missing here: tilewright doctor",
+    ]
+
+
+def test_table_and_file(operator, gpu, tilewright, here):
+    result = tilewright("bench", "scale_add", "--json", "found.json")
+    assert result.exit_code == 0, result.output
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        *(["scale_add", "dtype", "unit", "limit", "cutile", "of", "limit", "of", "best", "peer", "torch"],),
+        ["2x3", "float16", "GB/s", "8", "4", "±22.5%", "0.50", "2.00", "2", "±22.5%"],
+    ]
+    document = json.loads((here / "found.json").read_text())
+    jsonschema.validate(document, _schema())
+    assert document["surroundings"]["gpu"] == "A GPU"
+    assert document["surroundings"]["versions"]["torch"]
+
+
+def test_document_on_stdout(operator, gpu, tilewright):
+    result = tilewright("bench", "--json", "-")
+    assert [each["name"] for each in json.loads(result.stdout)["operators"]] == ["scale_add"]
+
+
+def test_folder_of_the_file_is_looked_for_before_hours_of_measuring(operator, gpu, tilewright):
+    result = tilewright("bench", "--json", "nowhere/found.json")
+    assert result.exit_code == 2
+    assert "nowhere is not a folder" in result.stderr
+
+
+def test_operator_that_is_wrong_is_a_finding(operator, gpu, tilewright, monkeypatch):
+    monkeypatch.setenv("ACT", "wrong")
+    result = tilewright("bench", "scale_add")
+    assert result.exit_code == 1
+    assert "cutile wrong (everywhere): not close" in result.stdout
+
+
+def test_nothing_to_time(here, gpu, tilewright):
+    (here / ".tilewright").mkdir()
+    (here / ".tilewright/host.yml").write_text("layout: standalone\npackage: my_ops\n")
+    assert tilewright("bench").exit_code == 5
+
+
+def _schema():
+    return json.loads((Path(report.__file__).parent / "schemas/bench.schema.json").read_text())
