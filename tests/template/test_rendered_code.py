@@ -36,7 +36,7 @@ def combinations() -> dict[str, dict[str, Any]]:
     variants = {
         "gated": ["silu_and_mul", "gelu_and_mul", "swiglu"],
         "softmax": ["softmax", "log_softmax"],
-        "row_norm": ["rms_norm", "layer_norm"],
+        "row_norm": ["rms_norm", "layer_norm", "add_rms_norm"],
     }
     for family, names in variants.items():
         for variant, backward in itertools.product(names, [False, True]):

@@ -1,0 +1,393 @@
+"""cuTile backend of add_rms_norm."""
+
+import functools
+import math
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+ConstFloat = ct.Constant[float]
+ConstBool = ct.Constant[bool]
+
+ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
+TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
+BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
+TILE_COLUMNS = 128  # width of a tile that walks down the rows
+BLOCKS = 1024  # that sum the gradients of weight and bias
+MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
+HINTS = {  # by the elements that a block holds, at most; measured on sm_90
+    4096: {"occupancy": 3, "num_worker_warps": 4},
+    8192: {"occupancy": 3, "num_worker_warps": 8},
+    12288: {"occupancy": 2, "num_worker_warps": 8},
+    16384: {"occupancy": 2, "num_worker_warps": 8},
+}
+
+
+def _load(A, index, tile):
+    """Tile of A in the dtype that is computed in; zero outside."""
+    # Plain loads: all tiles of a row are under way at once, and need no shared memory
+    t = ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+    return t.astype(ct.static_eval(ct.float64 if A.dtype == ct.float64 else ct.float32))
+
+
+def _added(arrays, index, tile):
+    """Sum of the tiles of one or two arrays, rounded to their dtype."""
+    t = _load(arrays[0], index, tile)
+    for A in ct.static_iter(arrays[1:]):
+        t = (t + _load(A, index, tile)).astype(A.dtype).astype(t.dtype)
+    return t
+
+
+def _dot(ts, us):
+    """Sum of products of tiles along rows: lane by lane first, so that the lanes meet once."""
+    total = ts[0] * us[0]
+    for t, u in ct.static_iter(zip(ts[1:], us[1:], strict=True)):
+        total = total + t * u
+    return ct.sum(total, 1, keepdims=True)
+
+
+def _held_rows(arrays, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
+    """Rows as tiles in registers, and the reciprocal of their root mean square."""
+    inside = ct.arange(TILE_N, dtype=ct.int32) < arrays[0].shape[1] - (TILES - 1) * TILE_N  # in the last tile
+    txs = ()
+    for j in ct.static_iter(range(TILES)):
+        txs += (_added(arrays, (i, j), (TILE_M, TILE_N)),)
+    # Zero already; to say it lets the compiler load without a branch around every tile
+    txs = (*txs[:-1], ct.where(inside, txs[-1], 0.0))
+    rstd = ct.rsqrt(_dot(txs, txs) / arrays[0].shape[1] + EPS)
+    return txs, rstd
+
+
+def _long_rows(arrays, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt):
+    """Reciprocal of the root mean square of rows of any length."""
+    square = ct.zeros((TILE_M, TILE_N), ct.static_eval(ct.float64 if arrays[0].dtype == ct.float64 else ct.float32))
+    for j in range(ct.int32(ct.cdiv(arrays[0].shape[1], TILE_N))):
+        tx = _added(arrays, (i, j), (TILE_M, TILE_N))
+        square = square + tx * tx
+    return ct.rsqrt(ct.sum(square, 1, keepdims=True) / arrays[0].shape[1] + EPS)
+
+
+def _store(Y, index, tx, W, B, HAS_W: ConstBool, HAS_B: ConstBool):
+    """Store a normalized tile, times the weight, plus the bias."""
+    _, j = index
+    if HAS_W:
+        tx = tx * _load(W, (j,), tx.shape[1:])
+    if HAS_B:
+        tx = tx + _load(B, (j,), tx.shape[1:])
+    ct.store(Y, index, tx.astype(Y.dtype), allow_tma=False)
+
+
+@ct.kernel
+def _add_rms_norm_kernel(
+    X,
+    R,
+    Y,
+    S,
+    W,
+    B,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    HAS_B: ConstBool,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILES: ConstInt,
+):
+    """Rows of X plus R (M, N), held in registers: read once, written once."""
+    i = ct.bid(0)
+    txs, rstd = _held_rows((X, R), i, EPS, TILE_M, TILE_N, TILES)
+    for j in ct.static_iter(range(TILES)):
+        ct.store(S, (i, j), txs[j].astype(S.dtype), allow_tma=False)
+        _store(Y, (i, j), txs[j] * rstd, W, B, HAS_W, HAS_B)
+
+
+@ct.kernel
+def _add_rms_norm_long_kernel(
+    X: ct.IndexedWithInt64,
+    R: ct.IndexedWithInt64,
+    Y: ct.IndexedWithInt64,
+    S: ct.IndexedWithInt64,
+    W: ct.IndexedWithInt64,
+    B: ct.IndexedWithInt64,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    HAS_B: ConstBool,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+):
+    """Rows of X plus R (M, N) of any length: a pass that sums, and one that writes."""
+    i = ct.bid(0)
+    rstd = _long_rows((X, R), i, EPS, TILE_M, TILE_N)
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
+        tx = _added((X, R), (i, j), (TILE_M, TILE_N))
+        ct.store(S, (i, j), tx.astype(S.dtype), allow_tma=False)
+        _store(Y, (i, j), tx * rstd, W, B, HAS_W, HAS_B)
+
+
+def _gradient(dY, W, index, tile, HAS_W: ConstBool):
+    """Gradient of a normalized tile."""
+    tg = _load(dY, index, tile)
+    if HAS_W:
+        tg = tg * _load(W, index[1:], tile[1:])
+    return tg
+
+
+@ct.kernel
+def _add_rms_norm_backward_kernel(
+    dY, dS, X, dX, W, Rstd, EPS: ConstFloat, HAS_W: ConstBool, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt
+):
+    """Gradient of rows of the sum X, held in registers; keeps their statistics for the gradient of the weight."""
+    i = ct.bid(0)
+    txs, rstd = _held_rows((X,), i, EPS, TILE_M, TILE_N, TILES)
+    tgs = ()
+    for j in ct.static_iter(range(TILES)):
+        tgs += (_gradient(dY, W, (i, j), (TILE_M, TILE_N), HAS_W),)
+
+    # What a change of the statistics takes away
+    slope = _dot(tgs, txs) / X.shape[1] * rstd * rstd
+    for j in ct.static_iter(range(TILES)):
+        tdx = (tgs[j] - txs[j] * slope) * rstd + _load(dS, (i, j), (TILE_M, TILE_N))
+        ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
+    ct.store(Rstd, (i, 0), rstd)
+
+
+@ct.kernel
+def _add_rms_norm_long_backward_kernel(
+    dY: ct.IndexedWithInt64,
+    dS: ct.IndexedWithInt64,
+    X: ct.IndexedWithInt64,
+    dX: ct.IndexedWithInt64,
+    W: ct.IndexedWithInt64,
+    Rstd: ct.IndexedWithInt64,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+):
+    """Gradient of rows of the sum X, of any length, in three passes."""
+    i = ct.bid(0)
+    tile = (TILE_M, TILE_N)
+    rstd = _long_rows((X,), i, EPS, TILE_M, TILE_N)
+    slope = ct.zeros(tile, rstd.dtype)
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
+        tg = _gradient(dY, W, (i, j), tile, HAS_W)
+        slope = slope + tg * _load(X, (i, j), tile)
+    slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
+    for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
+        tg = _gradient(dY, W, (i, j), tile, HAS_W)
+        tdx = (tg - _load(X, (i, j), tile) * slope) * rstd + _load(dS, (i, j), tile)
+        ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
+    ct.store(Rstd, (i, 0), rstd)
+
+
+@ct.kernel
+def _add_rms_norm_weight_backward_kernel(
+    dY: ct.IndexedWithInt64,
+    X: ct.IndexedWithInt64,
+    Rstd: ct.IndexedWithInt64,
+    dW: ct.IndexedWithInt64,
+    dB: ct.IndexedWithInt64,
+    chunks: int,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+):
+    """Gradients of weight and bias over `chunks` tiles of rows: one line of dW and dB (splits, N)."""
+    columns = ct.int32(ct.cdiv(dW.shape[1], TILE_N))
+    j, split = ct.bid(0) % columns, ct.bid(0) // columns
+    tdw = ct.zeros((TILE_M, TILE_N), dW.dtype)
+    tdb = ct.zeros((TILE_M, TILE_N), dB.dtype)
+    for i in range(split * chunks, ct.minimum((split + 1) * chunks, ct.int32(ct.cdiv(X.shape[0], TILE_M)))):
+        tdy = _load(dY, (i, j), (TILE_M, TILE_N))
+        tx = _load(X, (i, j), (TILE_M, TILE_N))
+        tdw = tdw + tdy * tx * _load(Rstd, (i, 0), (TILE_M, 1))
+        tdb = tdb + tdy
+    ct.store(dW, (split, j), ct.sum(tdw, 0, keepdims=True), allow_tma=False)
+    ct.store(dB, (split, j), ct.sum(tdb, 0, keepdims=True), allow_tma=False)
+
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _power_of_two(n):
+    """Smallest power of two that is at least `n`."""
+    return 1 << (n - 1).bit_length()
+
+
+@functools.cache
+def _hinted(kernel, elements):
+    """Kernel with the hints for a block of so many elements."""
+    return kernel.replace_hints(**HINTS[next((n for n in HINTS if n >= elements), max(HINTS))])
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(m, n, most, wide):
+    """Choose (whether rows are too long for registers, grid, constants) for rows (M, N)."""
+    tile_n = min(_power_of_two(n), TILE_N)
+    tiles = ct.cdiv(n, tile_n)
+    long = wide or tile_n * tiles > most
+    if long:
+        tile_n, tiles = min(_power_of_two(n), BLOCK), 1
+    tile_m = 1
+    while tile_m < m and (2 * tile_m * tile_n * tiles <= BLOCK or ct.cdiv(m, tile_m) > MAX_BLOCKS):
+        tile_m *= 2
+    constants = (tile_m, tile_n) if long else (tile_m, tile_n, tiles)
+    return long, (ct.cdiv(m, tile_m),), constants
+
+
+def _launch(kernel, long_kernel, held, rows, *arguments):
+    """Launch `kernel` where `held` of the arrays `rows`, each (M, N), fit in registers, `long_kernel` elsewhere."""
+    x = rows[0]
+    wide = max(*x.shape, *(s for row in rows for s in row.stride())) >= 2**31
+    arrays = held * max(4, x.element_size()) // 4  # fp64 takes twice the registers
+    long, grid, constants = _plan(*x.shape, ROW // arrays, wide)
+    if long:
+        hinted = _hinted(long_kernel, 3 * BLOCK)  # tiles and their sums
+    else:
+        hinted = _hinted(kernel, arrays * math.prod(constants))
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        ct.launch(stream, grid, hinted, (*rows, *arguments, *constants))
+
+
+def _forward(x, residual, weight, bias, eps, out=None):
+    # Through tensors of their own where those of `out` are strided or may overlap an input or each other
+    results = out or ()
+    tensors = [t for t in (x, residual, weight, bias, *results) if t is not None]
+    storages = [t.untyped_storage().data_ptr() for t in tensors]
+    direct = results and all(t.is_contiguous() and storages.count(t.untyped_storage().data_ptr()) == 1 for t in results)
+    y, s = results if direct else (torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(2))
+    if x.numel():
+        rows = [t.reshape(-1, x.shape[-1]) for t in (x, residual, y, s)]
+        w, b = (rows[0] if t is None else t for t in (weight, bias))  # X stands in for one that is not there
+        _launch(
+            _add_rms_norm_kernel,
+            _add_rms_norm_long_kernel,
+            1,
+            rows,
+            w,
+            b,
+            float(eps),
+            weight is not None,
+            bias is not None,
+        )
+    if out is None:
+        return y, s
+    if not direct:
+        for target, result in zip(out, (y, s), strict=True):
+            target.copy_(result)
+    return out
+
+
+def _weight_gradients(dy, x, statistics):
+    """Sums over rows, in two steps: every block those of a run of rows, then PyTorch those of all blocks."""
+    m, n = x.shape
+    tile_n = min(_power_of_two(n), TILE_COLUMNS)
+    tile_m = min(_power_of_two(m), BLOCK // tile_n)
+    columns, tiles = ct.cdiv(n, tile_n), ct.cdiv(m, tile_m)
+    chunks = ct.cdiv(tiles, max(1, BLOCKS // columns))
+    splits = ct.cdiv(tiles, chunks)
+    dw, db = torch.empty((2, splits, n), dtype=statistics[0].dtype, device=x.device)
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        arguments = (dy, x, *statistics, dw, db, chunks, tile_m, tile_n)
+        ct.launch(stream, (columns * splits,), _add_rms_norm_weight_backward_kernel, arguments)
+    return dw.sum(0), db.sum(0)
+
+
+class _AddRmsNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, residual, weight, bias, eps):
+        y, s = _forward(x, residual, weight, bias, eps)
+        ctx.save_for_backward(s, weight, bias)
+        ctx.eps = eps
+        return y, s
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy, ds):
+        x, weight, bias = ctx.saved_tensors
+        dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+        dw, db = (None if t is None else torch.zeros_like(t) for t in (weight, bias))
+        if x.numel():
+            rows = [t.reshape(-1, x.shape[-1]) for t in (dy, ds, x, dx)]
+            wide = torch.promote_types(x.dtype, torch.float32)
+            statistics = torch.empty((1, rows[0].shape[0], 1), dtype=wide, device=x.device).unbind()
+            w = rows[1] if weight is None else weight
+            _launch(
+                _add_rms_norm_backward_kernel,
+                _add_rms_norm_long_backward_kernel,
+                2,
+                rows,
+                w,
+                *statistics,
+                float(ctx.eps),
+                weight is not None,
+            )
+            if any(ctx.needs_input_grad[2:4]):
+                sums = _weight_gradients(rows[0], rows[2], statistics)
+                dw, db = (None if t is None else s.to(t.dtype) for t, s in zip((weight, bias), sums, strict=True))
+        return dx, dx, dw, db, None
+
+
+def _check_vector(name, value, x):
+    """Refuse a weight or bias that is not a vector as long as a row of `x`."""
+    if not isinstance(value, torch.Tensor) or value.dtype not in _DTYPES:
+        found = getattr(value, "dtype", type(value).__name__)
+        raise TypeError(f"{name} is {found}; it must be a tensor of float32, float16, bfloat16, or None")
+    if value.shape != x.shape[-1:] or value.device != x.device:
+        found = f"{tuple(value.shape)} on {value.device}"
+        raise ValueError(f"{name} is {found}; it must be {tuple(x.shape[-1:])} on {x.device}, like a row of x")
+
+
+def _check_out(out, x):
+    """Refuse anything but two tensors like `x`."""
+    if len(out) != 2:
+        raise ValueError(f"out has {len(out)} tensors; it must have two, for the normalized sum and for the sum")
+    for target in out:
+        if target.shape != x.shape or target.dtype != x.dtype or target.device != x.device:
+            found = f"{tuple(target.shape)} of {target.dtype} on {target.device}"
+            raise ValueError(f"out has {found}; it must have two of {tuple(x.shape)} of {x.dtype} on {x.device}")
+
+
+@register_impl("add_rms_norm", backend="cutile")
+def add_rms_norm(
+    x: torch.Tensor,
+    residual: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-6,
+    out: tuple[torch.Tensor, torch.Tensor] | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Residual addition, then root mean square normalization of the last dimension of the sum."""
+    if kwargs:
+        raise TypeError(f"add_rms_norm got unexpected arguments: {', '.join(kwargs)}")
+    if not isinstance(x, torch.Tensor) or x.dtype not in _DTYPES:
+        found = getattr(x, "dtype", type(x).__name__)
+        raise TypeError(f"x is {found}; it must be a tensor of float32, float16, bfloat16")
+    if not x.is_cuda:
+        raise ValueError(f"x is on {x.device}; it must be on a CUDA device")
+    if x.ndim == 0:
+        raise ValueError("x is a scalar; it must have at least one dimension, the rows to normalize")
+    if not isinstance(residual, torch.Tensor) or residual.dtype != x.dtype:
+        found = getattr(residual, "dtype", type(residual).__name__)
+        raise TypeError(f"residual is {found}; it must be a tensor of {x.dtype}, like x")
+    if residual.shape != x.shape or residual.device != x.device:
+        found = f"{tuple(residual.shape)} on {residual.device}"
+        raise ValueError(f"residual is {found}; it must be {tuple(x.shape)} on {x.device}, like x")
+    if weight is not None:
+        _check_vector("weight", weight, x)
+    if bias is not None:
+        _check_vector("bias", bias, x)
+    if not isinstance(eps, int | float):
+        raise TypeError(f"eps is {eps!r}; it must be a number")
+    if out is not None:
+        _check_out(out, x)
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, residual, weight, bias)):
+        if out is not None:
+            raise ValueError("out is given and an input requires a gradient; use torch.no_grad(), or leave out away")
+        return _AddRmsNorm.apply(x, residual, weight, bias, eps)
+    return _forward(x, residual, weight, bias, eps, out)
