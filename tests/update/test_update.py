@@ -120,6 +120,7 @@ def test_the_document_says_what_was_done(tilewright, host):
         "name": "swish",
         "from": f"v{own_version()}",
         "to": f"v{NEXT}",
+        "answers": {},
         "detached": [],
     }
     assert {"path": KERNEL, "kind": "change"} in document["files"]

@@ -14,10 +14,10 @@ from tilewright.errors import UsageError
 from tilewright.model.change import ChangeSet
 from tilewright.model.change import FileChange
 from tilewright.model.host import Host
-from tilewright.render import Rendering
 from tilewright.render import Source
 from tilewright.render import render
 from tilewright.render import scaffold
+from tilewright.render.answers import refuse_unused
 from tilewright.update.detached import DETACHED
 
 OPS = PurePosixPath("src/tilegym/ops/ops.py")
@@ -30,7 +30,7 @@ KERNELS: dict[Literal["main", "experimental"], PurePosixPath] = {
 def plan_new(source: Source, answers: Mapping[str, Any], root: Path) -> ChangeSet:
     """The files of a new operator and, in TileGym, its registration."""
     rendering = render(source, answers, root, overwrite=True)
-    _refuse_unused(answers, rendering)
+    refuse_unused(answers, rendering.answers)
     op, layout = rendering.answers["op"], rendering.answers["layout"]
     if layout != "single_file":
         package = rendering.answers.get("package", "src/tilegym")
@@ -132,18 +132,6 @@ def _registration_by_hand(op: str, root: Path) -> ChangeSet:
         )
     stub.decorator_list.clear()
     return register(root, op, stub=f'@dispatch("{op}")\n{ast.unparse(stub)}\n', placement=placement)
-
-
-def _refuse_unused(answers: Mapping[str, Any], rendering: Rendering) -> None:
-    """An answer that changes nothing is a misunderstanding."""
-    for key in answers:
-        if key not in rendering.answers:
-            about = "layout" if key in ("package", "placement", "skip") else "family"
-            raise UsageError(
-                f"{key} does not apply to the {about} {rendering.answers[about]}",
-                expected="expected only options that change what is generated",
-                hint=f"leave it out, or choose another {about}: tilewright list",
-            )
 
 
 def _is_last(op: str, root: Path) -> bool:

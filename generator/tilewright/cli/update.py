@@ -39,6 +39,10 @@ def update(
         str | None,
         typer.Option(metavar="VERSION", help="Default: the installed version.", rich_help_panel=WHAT),
     ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", "-d", metavar="KEY=VALUE", help="Another answer of the template.", rich_help_panel=WHAT),
+    ] = None,
     dry_run: DryRun = False,
     diff: Diff = False,
     check: Annotated[
@@ -68,6 +72,8 @@ def update(
     from tilewright.errors import NothingRanError
     from tilewright.errors import UsageError
     from tilewright.render import locate
+    from tilewright.render.answers import parse_data
+    from tilewright.render.answers import read_questions
     from tilewright.report import updates
     from tilewright.update import carry_out
     from tilewright.update import own_version
@@ -79,7 +85,7 @@ def update(
 
     host, source = require_host(), locate()
     if continue_ or abort:
-        if (continue_ and abort) or ops or all_ or to or dry_run or diff or check:
+        if (continue_ and abort) or ops or all_ or to or data or dry_run or diff or check:
             raise UsageError(
                 "--continue and --abort are about the update that has begun",
                 expected="expected one of them, and no operators or other options",
@@ -93,6 +99,12 @@ def update(
     if not chosen:
         raise NothingRanError(f"{host.root} has no operator that was made with the template.", hint="tilewright status")
     if check:
+        if data:
+            raise UsageError(
+                "--check and --data together",
+                expected="expected one of them",
+                hint="to see what other answers would change: --diff",
+            )
         target = tag(to) if to else own_version(source)
         behind = read_behind(host, source, chosen, target=target)
         if json:
@@ -102,11 +114,12 @@ def update(
         if behind:
             raise typer.Exit(Exit.FINDINGS)
         return
+    changed = parse_data(data or (), read_questions(source.template))
     writes = not (dry_run or diff)
     if writes:
         refuse_if_begun(host.root)
     with progress_bar("rendering", shown=not json) as progress:
-        plan = plan_update(host, source, chosen, to=to, strategy=conflict.value, progress=progress)
+        plan = plan_update(host, source, chosen, to=to, changed=changed, strategy=conflict.value, progress=progress)
     if writes and plan.changes_anything:
         carry_out(plan)
     if json:

@@ -96,6 +96,18 @@ def refuse_contradictions(answers: Mapping[str, Any], others: Mapping[str, Any],
             )
 
 
+def refuse_unused(answers: Mapping[str, Any], used: Mapping[str, Any]) -> None:
+    """Refuse an answer that is not among those `used`: one that changes nothing is a misunderstanding."""
+    for key in answers:
+        if key not in used:
+            about = "layout" if key in ("package", "placement", "skip") else "family"
+            raise UsageError(
+                f"{key} does not apply to the {about} {used[about]}",
+                expected="expected only options that change what is generated",
+                hint=f"leave it out, or choose another {about}: tilewright list",
+            )
+
+
 def parse_dtypes(texts: str | list[str]) -> list[str]:
     """`f32,bf16` or `torch.float32,bfloat16` as the names that the template uses."""
     texts = texts.split(",") if isinstance(texts, str) else texts

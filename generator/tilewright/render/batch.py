@@ -7,6 +7,7 @@ from functools import cached_property
 from functools import lru_cache
 from pathlib import Path
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from tilewright.render.scaffold import RenderedFile
@@ -23,11 +24,19 @@ class Batch:
     def __init__(self, template: Path) -> None:
         self.folder = template
 
-    def render(self, answers: Mapping[str, Any], destination: Path, *, source: str, recorded: bool) -> Rendering:
+    def render(
+        self,
+        answers: Mapping[str, Any],
+        destination: Path,
+        *,
+        source: str,
+        recorded: bool,
+        changed: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Rendering:
         """One operator; `source` is where its record says that the template is.
 
         With `recorded` the answers are those of an earlier version, as in an update: one that this version does not
-        accept gives way to the default.
+        accept gives way to the default. `changed` are answers that somebody gives now, in the place of recorded ones.
 
         Raises:
             UsageError: The template does not accept an answer.
@@ -35,7 +44,8 @@ class Batch:
         """
         computed = {"destination": str(destination), "source": str(destination) if source == "." else source}
         with errors_of_copier():
-            data, last = (computed, dict(answers)) if recorded else ({**answers, **computed}, {})
+            given, last = ({}, dict(answers)) if recorded else (answers, {})
+            data = {**given, **changed, **computed}
             worker = _worker(self, data=data, last=last, destination=destination)
             worker.run_copy()
             hidden = worker.answers.hidden

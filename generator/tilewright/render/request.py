@@ -19,6 +19,7 @@ from tilewright.render.source import Source
 
 # The only family whose gradient is derived rather than written; its formula is also the default.
 FORMULA_FAMILY = "elementwise"
+SETTLED = {"op", "layout", "package", "placement"}  # where an operator is
 DEFAULT_FORMULA = "x * sigmoid(x)"
 
 
@@ -41,6 +42,35 @@ def complete(source: Source, answers: Mapping[str, Any]) -> dict[str, Any]:
     elif complete.get("epilogue"):
         parse_formula(complete["epilogue"], read_functions(source.partials), given=("acc",))
     return complete
+
+
+def complete_changes(source: Source, changed: Mapping[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Answers that change those of an operator, as the template wants them.
+
+    Raises:
+        UsageError: An answer is not one of the choices, a formula is not one, or the answer is settled for good.
+    """
+    for key in SETTLED & changed.keys():
+        if changed[key] != recorded.get(key):
+            raise UsageError(
+                f"the {key} of an operator cannot be changed, here from {recorded.get(key)} to {changed[key]}",
+                expected="expected an answer on what it computes",
+                hint="make another operator and remove this one: tilewright new, tilewright remove",
+            )
+    about = {key: recorded[key] for key in ("family", "formula") if key in recorded}
+    has_formula = changed.get("family", about.get("family")) == FORMULA_FAMILY
+    if not has_formula:
+        about.pop("formula", None)
+    elif "formula" in changed and recorded.get("grad_formula") and not {"backward", "grad_formula"} & changed.keys():
+        raise UsageError(
+            f"the recorded gradient is that of {recorded['formula']}, not of {changed['formula']}",
+            expected="expected what becomes of the gradient as well",
+            hint="--data backward=true derives it, backward=false drops it, grad_formula=... gives it",
+        )
+    completed = complete(source, {**about, **changed})
+    if has_formula and changed.get("backward") is False:
+        completed["grad_formula"] = ""
+    return {key: value for key, value in completed.items() if key in changed or key not in about}
 
 
 def _check_variant(name: str, family: Family, families: Sequence[Family]) -> None:

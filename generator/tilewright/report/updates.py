@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import Any
 
+from tilewright.config.versions import is_same
 from tilewright.model.change import ChangeSet
 from tilewright.model.host import Host
 from tilewright.update import Behind
@@ -25,7 +26,13 @@ def document(host: Host, plan: Plan, *, written: bool, diff: bool) -> Document:
         "target": plan.target,
         "written": written,
         "operators": [
-            {"name": each.name, "from": each.old, "to": each.new, "detached": list(each.detached)}
+            {
+                "name": each.name,
+                "from": each.old,
+                "to": each.new,
+                "answers": dict(each.answers),
+                "detached": list(each.detached),
+            }
             for each in plan.operators
         ],
         "current": list(plan.current),
@@ -64,7 +71,8 @@ def following(plan: Plan) -> list[str]:
     if not plan.is_settled:
         return ["tilewright update --continue", "tilewright update --abort"]
     names = " ".join(each.name for each in plan.operators[:3]) if len(plan.operators) <= 3 else ""
-    return [f"tilewright verify {names}".rstrip(), f'git commit -m "Update to template {plan.target}"']
+    what = f"Update to template {plan.target}" if _moves(plan) else f"Change answers of {names or 'operators'}"
+    return [f"tilewright verify {names}".rstrip(), f'git commit -m "{what}"']
 
 
 def operator_lines(plan: Plan) -> Iterator[str]:
@@ -74,8 +82,10 @@ def operator_lines(plan: Plan) -> Iterator[str]:
         moves.setdefault((each.old, each.new), []).append(each.name)
     for (old, new), names in moves.items():
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        yield f"{', '.join(names[:5])}{more}: {old} -> {new}"
+        yield f"{', '.join(names[:5])}{more}: {old}" + ("" if is_same(old, new) else f" -> {new}")
     for each in plan.operators:
+        if each.answers:
+            yield f"{each.name}: {', '.join(f'{key}={value}' for key, value in each.answers.items())}"
         if each.detached:
             yield f"{each.name}: left alone, since it is yours: {', '.join(each.detached)}"
 
@@ -115,6 +125,10 @@ def how_far(behind: Behind, target: str) -> str:
     count = len(behind.releases)
     how = f"{count} version{'s' * (count != 1)} behind" if count else "behind"
     return f" ({how} {target})"
+
+
+def _moves(plan: Plan) -> bool:
+    return not all(is_same(each.old, each.new) for each in plan.operators)
 
 
 def _side(name: str, text: bytes) -> Iterator[str]:

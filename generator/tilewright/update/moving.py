@@ -18,6 +18,7 @@ from tilewright.model.host import Host
 from tilewright.render import Batch
 from tilewright.render import RenderedFile
 from tilewright.render import Rendering
+from tilewright.render.answers import refuse_unused
 from tilewright.update.detached import read_detached
 from tilewright.update.detached import step_of
 from tilewright.update.migrations import migrate
@@ -45,35 +46,49 @@ class _Version:
     version: str
 
 
-def move(host: Host, templates: Templates, op: str, answers: Mapping[str, Any], target: str) -> Moved:
-    """Render an operator by its record, and by the version `target`.
+def move(
+    host: Host, templates: Templates, op: str, answers: Mapping[str, Any], target: str, changed: Mapping[str, Any]
+) -> Moved:
+    """Render an operator by its record, and by the version `target` with the answers that are `changed`.
 
     Raises:
-        UsageError: The recorded version does not accept the recorded answers, or a link is in the place of a file.
+        UsageError: The recorded version does not accept the recorded answers, or `target` the changed ones; or a link
+            is in the place of a file.
         MissingError: A template is neither in the package nor where the operator came from.
         RenderError: A template fails.
     """
     version, origin = recorded_version(op, dict(answers)), str(answers.get("_src_path", ""))
     given = {key: value for key, value in answers.items() if not key.startswith("_")}
     batch = templates.batch(version, origin, host.root)
-    with _naming(op, version):
+    with _in_record(op, version):
         rendering = batch.render(given, host.root, source=origin, recorded=False)
     old = _Version(batch=batch, rendering=rendering, version=version)
     batch = templates.batch(target, origin, host.root)
     migrated = migrate(given, batch.folder, old=version, new=target)
-    rendering = batch.render(migrated, host.root, source=origin, recorded=True)
+    with naming(op):
+        rendering = batch.render(migrated, host.root, source=origin, recorded=True, changed=changed)
+        refuse_unused(changed, rendering.answers)
     new = _Version(batch=batch, rendering=rendering, version=_as_recorded(rendering, op, target))
     detached = read_detached(op, host.root)
     is_registered = host.layout == "tilegym" and not {"stub", "registration"} & detached.keys()
     return Moved(
-        update=OperatorUpdate(name=op, old=version, new=target, detached=tuple(detached)),
+        update=OperatorUpdate(name=op, old=version, new=target, answers=changed, detached=tuple(detached)),
         sides=tuple(sides for sides in _sides(host, op, old, new) if step_of(sides.path, op) not in detached),
         registered=_registered(host, op, old, new, origin) if is_registered else None,
     )
 
 
 @contextmanager
-def _naming(op: str, version: str) -> Iterator[None]:
+def naming(op: str) -> Iterator[None]:
+    """Of several operators, say which one an error is about."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{op}: {error.what}", expected=error.expected, hint=error.hint) from error
+
+
+@contextmanager
+def _in_record(op: str, version: str) -> Iterator[None]:
     """An answer that its own template does not accept was edited by hand; say where it is."""
     try:
         yield

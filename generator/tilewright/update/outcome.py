@@ -1,7 +1,10 @@
 """What an update did, or would do: operators, files and conflicts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
 from pathlib import PurePosixPath
+from typing import Any
 from typing import Literal
 
 from tilewright.model.change import ChangeSet
@@ -17,6 +20,7 @@ class OperatorUpdate:
     name: str
     old: str
     new: str
+    answers: Mapping[str, Any] = field(default_factory=dict)  # that the update changes
     detached: tuple[str, ...] = ()  # steps that its owner has taken over
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any
 
 from tilewright.config import ANSWERS
 from tilewright.config import read_answers
@@ -17,6 +19,7 @@ from tilewright.model.change import ChangeSet
 from tilewright.model.change import FileChange
 from tilewright.model.host import Host
 from tilewright.render import Source
+from tilewright.render import complete_changes
 from tilewright.update.hunks import rejected
 from tilewright.update.hunks import resolved
 from tilewright.update.hunks import with_markers
@@ -24,6 +27,7 @@ from tilewright.update.merge import Merged
 from tilewright.update.merge import merge
 from tilewright.update.moving import Moved
 from tilewright.update.moving import move
+from tilewright.update.moving import naming
 from tilewright.update.outcome import Conflict
 from tilewright.update.outcome import Plan
 from tilewright.update.outcome import Strategy
@@ -40,13 +44,16 @@ def plan_update(
     ops: Sequence[str],
     *,
     to: str | None = None,
+    changed: Mapping[str, Any] = MappingProxyType({}),
     strategy: Strategy = "inline",
     progress: Progress | None = None,
 ) -> Plan:
     """What an update of these operators to the version `to` of the template, or to the installed one, changes.
 
+    Answers that are `changed` take the place of recorded ones.
+
     Raises:
-        UsageError: An operator was made from a newer template, or its record cannot be used.
+        UsageError: An operator was made from a newer template, its record cannot be used, or a changed answer cannot.
         MissingError: A template is neither in the package nor where the operator came from.
         RenderError: A template fails.
     """
@@ -55,12 +62,13 @@ def plan_update(
         recorded = {op: read_answers(op, host.root) for op in ops}
         versions = {op: recorded_version(op, answers) for op, answers in recorded.items()}
         _refuse_newer(versions, target)
-        behind = [op for op in ops if not is_same(versions[op], target)]
+        answers = {op: _completed(source, changed, op, recorded[op]) for op in ops}
+        behind = [op for op in ops if not is_same(versions[op], target) or _differ(answers[op], recorded[op])]
         moved = []
         for done, op in enumerate(behind):
             if progress:
                 progress(done, len(behind))
-            moved.append(move(host, templates, op, recorded[op], target))
+            moved.append(move(host, templates, op, recorded[op], target, answers[op]))
     files: dict[PurePosixPath, Sides] = {}
     for each in moved:
         files |= {sides.path: sides for sides in each.sides}
@@ -71,6 +79,15 @@ def plan_update(
 def recorded_operators(host: Host) -> list[str]:
     """The operators that were made with the template, by name."""
     return sorted(path.stem for path in (host.root / ANSWERS).glob("*.yml"))
+
+
+def _completed(source: Source, changed: Mapping[str, Any], op: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    with naming(op):
+        return complete_changes(source, changed, recorded) if changed else {}
+
+
+def _differ(changed: Mapping[str, Any], recorded: Mapping[str, Any]) -> bool:
+    return any(recorded.get(key) != value for key, value in changed.items())
 
 
 def _refuse_newer(versions: Mapping[str, str], target: str) -> None:
