@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+import yaml
+
 from tests.support.releases import commit
 from tests.support.releases import contents
 from tests.support.releases import own_version
@@ -39,10 +42,22 @@ def test_status_says_so(tilewright, host):
     assert (swish["detached"], total["detached"]) == (["kernel", "tests"], [])
 
 
-def test_the_record_says_at_which_version(tilewright, host):
+def test_the_record_says_what_the_step_was_made_from(tilewright, host):
     tilewright("detach", "swish", "kernel")
-    assert f"kernel: v{own_version()}\n" in (host / RECORD).read_text()
+    kernel = yaml.safe_load((host / RECORD).read_text())["kernel"]
+    assert (kernel["_commit"], kernel["formula"]) == (f"v{own_version()}", "x * sigmoid(x)")
     assert "Nothing to do" in tilewright("detach", "swish", "kernel").stderr
+
+
+def test_a_link_in_the_place_of_a_detached_file_is_left_alone(tilewright, host):
+    (host / "kernel.py").write_text("mine\n")
+    (host / KERNEL).unlink()
+    (host / KERNEL).symlink_to("../../kernel.py")
+    tilewright("detach", "swish", "kernel")
+    commit(host)
+    result = tilewright("update", "swish")
+    assert result.exit_code == 0, result.output
+    assert (host / "kernel.py").read_text() == "mine\n"
 
 
 def test_a_step_without_a_file_of_its_own_is_refused(tilewright, host):
@@ -51,12 +66,13 @@ def test_a_step_without_a_file_of_its_own_is_refused(tilewright, host):
     assert "expected one of benchmark, kernel, registration, stub, tests" in result.stderr
 
 
-def test_a_record_that_is_none_is_refused(tilewright, host):
+@pytest.mark.parametrize("text", ["- kernel\n", "kernel: {formula: x}\n", "kernel: 3\n", "kernel: [\n", ""])
+def test_a_record_that_is_none_is_refused(tilewright, host, text):
     (host / ".tilewright/detached").mkdir()
-    (host / RECORD).write_text("- kernel\n")
+    (host / RECORD).write_text(text)
     result = tilewright("update", "--all")
     assert result.exit_code == 2
-    assert "is not a mapping of steps to versions" in result.stderr
+    assert "is not a mapping of steps to what they were made from" in result.stderr
     assert result.stderr.count("\n") == 3
 
 

@@ -93,10 +93,15 @@ def test_a_registration_that_was_lost_comes_back(tilewright, checkout):
     assert tilewright("update", "--check").exit_code == 0
 
 
-def test_a_detached_stub_is_not_looked_at(tilewright, checkout):
-    before = (checkout / OPS).read_bytes()
+def test_a_detached_stub_is_not_looked_at_until_it_is_given_back(tilewright, checkout):
+    before = (checkout / OPS).read_text()
     for op in OPERATORS:
         assert tilewright("detach", op, "stub").exit_code == 0
     commit(checkout)
     assert tilewright("update", "--all").exit_code == 0
-    assert (checkout / OPS).read_bytes() == before
+    assert (checkout / OPS).read_text() == before
+    commit(checkout)
+    assert tilewright("detach", "first_op", "stub", "--undo").exit_code == 0
+    stub = before.index("def first_op(")
+    expected = before[:stub] + before[stub:].replace("Returns:", "Returns the following:", 1)
+    assert (checkout / OPS).read_text() == expected

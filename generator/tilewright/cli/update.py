@@ -125,12 +125,13 @@ def update(
     if json:
         console.document(updates.document(host, plan, written=writes, diff=diff))
     else:
-        _show(plan, written=writes, diff=diff)
+        show(plan, written=writes, diff=diff)
     if plan.conflicts and not plan.is_settled:
         raise typer.Exit(Exit.FINDINGS)
 
 
-def _show(plan: "Plan", *, written: bool, diff: bool) -> None:
+def show(plan: "Plan", *, written: bool, diff: bool) -> None:
+    """What an update did, or would do."""
     from tilewright.cli import changes
     from tilewright.cli import console
     from tilewright.report import updates

@@ -71,8 +71,7 @@ def following(plan: Plan) -> list[str]:
     if not plan.is_settled:
         return ["tilewright update --continue", "tilewright update --abort"]
     names = " ".join(each.name for each in plan.operators[:3]) if len(plan.operators) <= 3 else ""
-    what = f"Update to template {plan.target}" if _moves(plan) else f"Change answers of {names or 'operators'}"
-    return [f"tilewright verify {names}".rstrip(), f'git commit -m "{what}"']
+    return [f"tilewright verify {names}".rstrip(), f'git commit -m "{plan.title}"']
 
 
 def operator_lines(plan: Plan) -> Iterator[str]:
@@ -125,10 +124,6 @@ def how_far(behind: Behind, target: str) -> str:
     count = len(behind.releases)
     how = f"{count} version{'s' * (count != 1)} behind" if count else "behind"
     return f" ({how} {target})"
-
-
-def _moves(plan: Plan) -> bool:
-    return not all(is_same(each.old, each.new) for each in plan.operators)
 
 
 def _side(name: str, text: bytes) -> Iterator[str]:

@@ -6,6 +6,7 @@ from tilewright.update.behind import newest_recorded
 from tilewright.update.behind import read_behind
 from tilewright.update.behind import read_standing
 from tilewright.update.outcome import Plan
+from tilewright.update.plan import plan_catch_up
 from tilewright.update.plan import plan_update
 from tilewright.update.plan import recorded_operators
 from tilewright.update.progress import refuse_if_begun
@@ -22,6 +23,7 @@ __all__ = [
     "continue_",
     "newest_recorded",
     "own_version",
+    "plan_catch_up",
     "plan_update",
     "read_behind",
     "read_standing",

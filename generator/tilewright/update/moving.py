@@ -1,6 +1,7 @@
 """Move one operator from its version of the template to another: render it twice and lay both beside its files."""
 
 import os
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from tilewright.render import Batch
 from tilewright.render import RenderedFile
 from tilewright.render import Rendering
 from tilewright.render.answers import refuse_unused
+from tilewright.update.detached import IN_SHARED_FILES
+from tilewright.update.detached import Made
 from tilewright.update.detached import read_detached
 from tilewright.update.detached import step_of
 from tilewright.update.migrations import migrate
@@ -57,12 +60,9 @@ def move(
         MissingError: A template is neither in the package nor where the operator came from.
         RenderError: A template fails.
     """
-    version, origin = recorded_version(op, dict(answers)), str(answers.get("_src_path", ""))
-    given = {key: value for key, value in answers.items() if not key.startswith("_")}
-    batch = templates.batch(version, origin, host.root)
-    with _in_record(op, version):
-        rendering = batch.render(given, host.root, source=origin, recorded=False)
-    old = _Version(batch=batch, rendering=rendering, version=version)
+    version, origin = recorded_version(op, dict(answers)), _origin(answers)
+    given = _given(answers)
+    old = _as_made(host, templates, op, version, given, origin)
     batch = templates.batch(target, origin, host.root)
     migrated = migrate(given, batch.folder, old=version, new=target)
     with naming(op):
@@ -70,12 +70,55 @@ def move(
         refuse_unused(changed, rendering.answers)
     new = _Version(batch=batch, rendering=rendering, version=_as_recorded(rendering, op, target))
     detached = read_detached(op, host.root)
-    is_registered = host.layout == "tilegym" and not {"stub", "registration"} & detached.keys()
+    is_registered = host.layout == "tilegym" and not IN_SHARED_FILES & detached.keys()
     return Moved(
         update=OperatorUpdate(name=op, old=version, new=target, answers=changed, detached=tuple(detached)),
-        sides=tuple(sides for sides in _sides(host, op, old, new) if step_of(sides.path, op) not in detached),
+        sides=tuple(_sides(host, op, old, new, lambda step: step not in detached)),
         registered=_registered(host, op, old, new, origin) if is_registered else None,
     )
+
+
+def catch_up(
+    host: Host, templates: Templates, op: str, answers: Mapping[str, Any], step: str, detached: Mapping[str, Made]
+) -> Moved:
+    """Render one detached step as it was made, and by the operator's record; the other `detached` steps stay so.
+
+    Raises:
+        UsageError: The record cannot be used, or a link is in the place of a file.
+        MissingError: A template is neither in the package nor where the operator came from.
+    """
+    made, version, origin = detached[step], recorded_version(op, dict(answers)), _origin(answers)
+    if made.answers is None:
+        batch = templates.batch(made.version, origin, host.root)
+        rendering = batch.render(_given(answers), host.root, source=origin, recorded=True)
+        old = _Version(batch=batch, rendering=rendering, version=made.version)
+    else:
+        old = _as_made(host, templates, op, made.version, made.answers, origin)
+    new = _as_made(host, templates, op, version, _given(answers), origin)
+    others = tuple(other for other in detached if other != step)
+    is_registered = host.layout == "tilegym" and step in IN_SHARED_FILES and not IN_SHARED_FILES & set(others)
+    return Moved(
+        update=OperatorUpdate(name=op, old=made.version, new=version, detached=others),
+        sides=tuple(_sides(host, op, old, new, lambda each: each == step)),
+        registered=_registered(host, op, old, new, origin) if is_registered else None,
+    )
+
+
+def _as_made(
+    host: Host, templates: Templates, op: str, version: str, answers: Mapping[str, Any], origin: str
+) -> _Version:
+    batch = templates.batch(version, origin, host.root)
+    with _in_record(op, version):
+        rendering = batch.render(answers, host.root, source=origin, recorded=False)
+    return _Version(batch=batch, rendering=rendering, version=version)
+
+
+def _origin(answers: Mapping[str, Any]) -> str:
+    return str(answers.get("_src_path", ""))
+
+
+def _given(answers: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in answers.items() if not key.startswith("_")}
 
 
 @contextmanager
@@ -101,10 +144,12 @@ def _in_record(op: str, version: str) -> Iterator[None]:
         ) from error
 
 
-def _sides(host: Host, op: str, old: _Version, new: _Version) -> Iterator[Sides]:
-    """The files that the operator owns, and those of the host that the new version adds."""
+def _sides(
+    host: Host, op: str, old: _Version, new: _Version, is_wanted: Callable[[str | None], bool]
+) -> Iterator[Sides]:
+    """The files of the wanted steps that the operator owns, and those of the host that the new version adds."""
     before, after = _by_path(op, old), _by_path(op, new)
-    for path in {**before, **after}:
+    for path in filter(lambda path: is_wanted(step_of(path, op)), {**before, **after}):
         base, template = before.get(path), after.get(path)
         target = host.root / path
         if template is None and base is not None and (base.shared or new.batch.is_excluded(path)):

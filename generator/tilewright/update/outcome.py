@@ -37,6 +37,7 @@ class Plan:
     """Everything that one update changes."""
 
     target: str
+    title: str  # of a commit
     operators: tuple[OperatorUpdate, ...]  # that are behind
     current: tuple[str, ...]  # names of those that are not
     changes: ChangeSet

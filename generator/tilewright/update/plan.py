@@ -1,9 +1,9 @@
 """Plan an update: render every operator at its version and at the new one, and merge all of them at once."""
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -20,19 +20,21 @@ from tilewright.model.change import FileChange
 from tilewright.model.host import Host
 from tilewright.render import Source
 from tilewright.render import complete_changes
+from tilewright.update.detached import read_detached
+from tilewright.update.detached import record_detached
 from tilewright.update.hunks import rejected
 from tilewright.update.hunks import resolved
 from tilewright.update.hunks import with_markers
 from tilewright.update.merge import Merged
 from tilewright.update.merge import merge
 from tilewright.update.moving import Moved
+from tilewright.update.moving import catch_up
 from tilewright.update.moving import move
 from tilewright.update.moving import naming
 from tilewright.update.outcome import Conflict
 from tilewright.update.outcome import Plan
 from tilewright.update.outcome import Strategy
 from tilewright.update.registration import plan_registration
-from tilewright.update.sides import Sides
 from tilewright.update.templates import Templates
 
 Progress = Callable[[int, int], None]
@@ -69,11 +71,38 @@ def plan_update(
             if progress:
                 progress(done, len(behind))
             moved.append(move(host, templates, op, recorded[op], target, answers[op]))
-    files: dict[PurePosixPath, Sides] = {}
-    for each in moved:
-        files |= {sides.path: sides for sides in each.sides}
-    merged = merge(list(files.values()))
-    return _plan(host, target, moved, tuple(op for op in ops if op not in behind), merged, strategy)
+    title = f"Update to template {target}"
+    if moved and all(is_same(each.update.old, target) for each in moved):
+        title = f"Change answers of {', '.join(behind[:3]) if len(behind) <= 3 else 'operators'}"
+    return _plan(host, target, moved, tuple(op for op in ops if op not in behind), strategy, title=title)
+
+
+def plan_catch_up(host: Host, source: Source, op: str, steps: Sequence[str]) -> Plan:
+    """What changes where detached steps of an operator are given back to the template, which may have moved on.
+
+    Raises:
+        UsageError: A step is not detached, or the operator's record cannot be used.
+        MissingError: A template is neither in the package nor where the operator came from.
+        RenderError: A template fails.
+    """
+    answers, detached = read_answers(op, host.root), read_detached(op, host.root)
+    others = dict(detached)
+    moved = []
+    with Templates(source) as templates:
+        for step in dict.fromkeys(steps):
+            if step not in detached:
+                raise UsageError(
+                    f"{step!r} of {op} is not detached",
+                    expected=f"expected one of {', '.join(detached)}" if detached else "expected a detached step",
+                    hint="to see what is: tilewright status",
+                )
+            del others[step]
+            moved.append(catch_up(host, templates, op, answers, step, {**others, step: detached[step]}))
+    title = f"Have {' and '.join(dict.fromkeys(steps))} of {op} updated again"
+    plan = _plan(host, recorded_version(op, answers), moved, (), "inline", title=title)
+    return replace(
+        plan, operators=(moved[-1].update,), changes=plan.changes.merged(record_detached(op, others, host.root))
+    )
 
 
 def recorded_operators(host: Host) -> list[str]:
@@ -102,13 +131,14 @@ def _refuse_newer(versions: Mapping[str, str], target: str) -> None:
 
 
 def _plan(
-    host: Host, target: str, moved: Sequence[Moved], current: tuple[str, ...], merged: Iterable[Merged], how: Strategy
+    host: Host, target: str, moved: Sequence[Moved], current: tuple[str, ...], how: Strategy, *, title: str
 ) -> Plan:
+    files = {sides.path: sides for each in moved for sides in each.sides}
     changes: list[FileChange] = []
     conflicts: list[Conflict] = []
     rejects: list[PurePosixPath] = []
     unmerged: list[tuple[PurePosixPath, tuple[bytes | None, bytes | None, bytes | None]]] = []
-    for each in merged:
+    for each in merge(list(files.values())):
         if each.hunks and each.path.parent == PurePosixPath(ANSWERS):
             # A record follows from the answers, which the new one has; markers would make it useless.
             after = each.sides.template
@@ -134,6 +164,7 @@ def _plan(
         changes += registration.changes
     return Plan(
         target=target,
+        title=title,
         operators=tuple(each.update for each in moved),
         current=current,
         changes=ChangeSet(root=host.root, changes=tuple(changes)),

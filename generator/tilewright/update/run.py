@@ -10,6 +10,7 @@ from tilewright.errors import UsageError
 from tilewright.model.change import ChangeSet
 from tilewright.model.change import FileChange
 from tilewright.update import progress
+from tilewright.update.detached import DETACHED
 from tilewright.update.hunks import has_markers
 from tilewright.update.outcome import Plan
 from tilewright.update.progress import Progress
@@ -33,7 +34,7 @@ def carry_out(plan: Plan) -> None:
         progress.refuse_if_begun(root)
         if repository:
             repository.refuse_if_busy()
-            repository.refuse_if_unclean(_touched(plan))
+            repository.refuse_if_unclean(path for path in _touched(plan) if path.parent != DETACHED)
         begun = True
         progress.write(_begun(plan, repository))
         return plan.changes
