@@ -49,6 +49,11 @@ def combinations() -> dict[str, dict[str, Any]]:
     ):
         op = f"matmul_{precision}" + ("_bias" if bias else "") + ("_epilogue" if epilogue else "")
         found[op] = {"family": "matmul", "precision": precision, "bias": bias, "epilogue": epilogue}
+    for variant, bias, epilogue in itertools.product(
+        ["conv1d", "conv2d", "conv3d"], [False, True], ["", "relu(acc) * scale", "acc * sigmoid(acc) * alpha, alpha=2.0"]
+    ):
+        op = f"conv_{variant}" + ("_bias" if bias else "") + {"r": "_scale", "a": "_alpha"}.get(epilogue[:1], "")
+        found[op] = {"family": "conv", "variant": variant, "bias": bias, "epilogue": epilogue}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}
     found["gated_half"] = {"family": "gated", "dtypes": ["bfloat16"]}
     return found
@@ -87,7 +92,7 @@ def test_ruff_finds_nothing_for_any_answers(layout: str, placement: str | None, 
     assert complaints(tmp_path) == ""
 
 
-@pytest.mark.parametrize("family", ["elementwise", "gated", "reduction", "softmax", "row_norm", "matmul"])
+@pytest.mark.parametrize("family", ["elementwise", "gated", "reduction", "softmax", "row_norm", "matmul", "conv"])
 @pytest.mark.parametrize("layout", ["standalone", "tilegym", "single_file"])
 def test_the_longest_name_fits(layout: str, family: str, tmp_path: Path) -> None:
     data = {"op": LONG_NAME, "layout": layout, "family": family, "backward": True}

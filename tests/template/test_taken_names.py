@@ -29,8 +29,8 @@ FORMULAS: list[dict[str, Any]] = [
     {"formula": "zza"},
 ]
 EPILOGUES: list[dict[str, Any]] = [
-    {"family": "matmul", "variant": variant, "bias": True, "precision": "3xtf32", "epilogue": epilogue}
-    for variant in ("matmul", "linear")
+    {"family": family, "variant": variant, "bias": True, "precision": "3xtf32", "epilogue": epilogue}
+    for family, variant in (("matmul", "matmul"), ("matmul", "linear"), ("conv", "conv2d"), ("conv", "conv3d"))
     for epilogue in ("relu(acc) * zza * zzc, zzc=1.0", "zzd = acc * zzc; zzd, zzc=1.0", "acc")
 ]
 VARIANTS: list[dict[str, Any]] = [
@@ -111,12 +111,13 @@ def test_a_name_of_a_formula_is_used_for_nothing_else(answers, layout):
 @pytest.mark.parametrize("answers", EPILOGUES, ids=str)
 def test_a_name_of_an_epilogue_is_used_for_nothing_else(answers, layout):
     template = (SOURCE.partials / "formula.jinja").read_text()
-    matmul = set(re.findall(r"'(\w+)'", re.search(r"set taken_by_matmul = (\[.*?\])", template)[1])) | {"x", "weight"}
+    family = answers["family"]
+    own = set(re.findall(r"'(\w+)'", re.search(rf"set taken_by_{family} = (\[.*?\])", template)[1])) | {"x", "weight"}
     for file, tree in rendered(answers, layout):
         for function in functions(tree):
             if OWN & bound(function):
                 taken = possible(used(function, OWN)) - OWN - TILES - {OP, f"reference_{OP}"}
-                assert taken <= RESERVED | matmul, f"{file}: {function.name}"
+                assert taken <= RESERVED | own, f"{file}: {function.name}"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
