@@ -83,6 +83,18 @@ def attention(
     ct.store(Out, (batch, head, block, 0), result.reshape((1, 1, size, width)))
 
 
+@ct.kernel
+def count_down(Counts, Out):
+    """Each block leaves the loop in an iteration of its own."""
+    block = ct.bid(0)
+    left = ct.load(Counts, (block,), ())
+    total = ct.zeros((1, 64), ct.float32)
+    while left > 0:
+        total = total + 1.0
+        left -= 1
+    ct.store(Out, (block, 0), total)
+
+
 @dataclass(frozen=True)
 class Figure:
     """One measured time, and the limit that it should keep."""
@@ -135,6 +147,13 @@ def figures(repetitions: int) -> Iterator[Figure]:
         x = torch.randn(2**exponent, 64)
         y = torch.empty_like(x)
         yield timed(f"softmax of 2^{exponent} rows of 64", None, (2**exponent,), softmax, x, y, 64)
+
+
+    for exponent in range(6, 13):
+        counts = torch.randperm(2**exponent, dtype=torch.int32)
+        y = torch.empty(2**exponent, 64)
+        yield timed(f"loop that 2^{exponent} blocks leave one by one", None, (2**exponent,), count_down, counts, y)
+        torch.testing.assert_close(y, counts[:, None].expand_as(y).float())
 
 
 def specialise(kernel: object, *arguments: object) -> object:

@@ -21,6 +21,7 @@ from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.run import Diverge
 from tilewright.interpret.run import Grid
 from tilewright.interpret.run import Run
+from tilewright.interpret.run import agreeing
 from tilewright.interpret.run import index_in_grid
 from tilewright.interpret.run import print_text
 from tilewright.interpret.settings import Settings
@@ -133,10 +134,7 @@ def _split(blocks: torch.Tensor, condition: torch.Tensor | None) -> Sequence[tor
     """Groups of blocks that agree about the condition, the group of the first block first."""
     if condition is None or len(condition) != len(blocks):
         return _one_by_one(blocks)
-    groups: dict[Any, list[int]] = {}
-    for place, value in enumerate(condition.tolist()):
-        groups.setdefault(value, []).append(place)
-    return [blocks[places] for places in groups.values()]
+    return [blocks[places] for places in agreeing(condition)]
 
 
 def _one_by_one(blocks: torch.Tensor) -> Sequence[torch.Tensor]:

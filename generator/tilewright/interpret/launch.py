@@ -158,11 +158,11 @@ def _noted(name: str) -> Iterator[None]:
 
 
 def _location(traceback: TracebackType | None) -> Location | None:
-    """The place in the kernel that a traceback of a translated kernel goes through."""
+    """The innermost place in the kernel that a traceback of a translated kernel goes through."""
+    found: Location | None = None
     while traceback is not None:
         locations = traceback.tb_frame.f_globals.get(LOCATIONS)
         if locations is not None:
-            found: Location | None = locations.get(traceback.tb_lineno)
-            return found
+            found = locations.get(traceback.tb_lineno)
         traceback = traceback.tb_next
-    return None
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -39,10 +40,20 @@ class Diverge(Exception):
         self.condition = condition
 
 
+class _Steps:
+    """Iterations of loops that a batch may still take, all parts of it together."""
+
+    __slots__ = ("left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+
 class Run:
     """State of the blocks that run at once."""
 
-    __slots__ = ("_indices", "_steps_left", "blocks", "checker", "grid", "memory", "output", "size", "step_limit")
+    __slots__ = ("_indices", "_steps", "blocks", "checker", "grid", "memory", "output", "size")
 
     def __init__(
         self,
@@ -61,9 +72,16 @@ class Run:
         self.memory = memory
         self.checker = checker
         self.output = output
-        self.step_limit = step_limit
-        self._steps_left = step_limit
+        self._steps = _Steps(step_limit)
         self._indices: dict[int, int | torch.Tensor] = {}
+
+    def part(self, places: torch.Tensor) -> Run:
+        """Some of the blocks alone, by their places in `blocks`; they share the limit of steps."""
+        part = copy.copy(self)
+        part.blocks = self.blocks[places]
+        part.size = len(places)
+        part._indices = {}
+        return part
 
     def block_index(self, axis: int) -> int | torch.Tensor:
         """Index of the blocks along an axis: an int if it is the same for all, else int32 of shape (size,)."""
@@ -83,14 +101,14 @@ class Run:
     @property
     def steps(self) -> int:
         """Iterations of loops so far."""
-        return self.step_limit - self._steps_left
+        return self._steps.limit - self._steps.left
 
     def count_step(self) -> None:
         """Count one iteration of a loop; raises `StepLimitExceeded` beyond the limit."""
-        self._steps_left -= 1
-        if self._steps_left < 0:
+        self._steps.left -= 1
+        if self._steps.left < 0:
             raise StepLimitExceeded(
-                f"a block does not end within {self.step_limit} iterations of its loops\n"
+                f"a block does not end within {self._steps.limit} iterations of its loops\n"
                 "blocks run one after another: one that waits for a later one waits forever"
             )
 
@@ -109,6 +127,13 @@ def uniform(value: Any) -> Any:
     if len(flat) > 1 and not bool((flat == flat[0]).all()):
         raise Diverge(flat)
     return flat[0].item()
+
+
+def agreeing(condition: torch.Tensor) -> list[torch.Tensor]:
+    """Places of the blocks that have one value of the condition (blocks,), in order, those of the first block first."""
+    _, kinds = torch.unique(condition, return_inverse=True)
+    groups = torch.split(kinds.argsort(stable=True), torch.bincount(kinds).tolist())
+    return sorted(groups, key=lambda places: int(places[0]))
 
 
 def current_location() -> Location | None:

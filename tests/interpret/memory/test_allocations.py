@@ -77,6 +77,18 @@ def test_commit_keeps_the_writes():
     assert tensor.tolist() == [1.0]
 
 
+def test_writes_that_are_taken_back_within_a_batch_leave_room_in_the_log():
+    tensor = torch.zeros(3)
+    memory = memory_of(tensor)
+    memory.begin(most_bytes=40)  # of 12 for each element: its old value and its place
+    memory.write(addresses_of(tensor, 0), torch.ones(1))
+    for _ in range(3):
+        mark = memory.mark()
+        memory.write(addresses_of(tensor, 0, 1), torch.full((2,), 5.0))
+        memory.go_back(mark)
+    assert tensor.tolist() == [1.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("change", ["write", "accumulate"])
 def test_a_change_that_the_log_has_no_room_for_is_not_made(change):
     tensor = torch.zeros(4)

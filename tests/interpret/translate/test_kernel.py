@@ -1,6 +1,7 @@
 """What becomes of the IR of a kernel: nothing is ignored, constants are computed once, memory stays bounded."""
 
 import dataclasses
+import importlib
 import weakref
 
 import cuda.tile as ct
@@ -72,27 +73,53 @@ def test_operation_is_lowered_once():
         lowers("unaryop")(LOWERINGS["unaryop"].handler)
 
 
-def nest(depth, x):
+def loops_in_each_other(depth, x):
     if depth == 0:
-        return x + 1.0
-    for _ in range(2):
-        x = nest(depth - 1, x)
+        return x + 1
+    for _ in range(2 if depth < 4 else 1):
+        x = loops_in_each_other(depth - 1, x)
     return x
 
 
-@pytest.mark.parametrize(("depth", "fits"), [(8, True), (30, False)])
-def test_too_many_nested_loops_are_refused(depth, fits):
+def endless_loops_in_each_other(depth, x):
+    if depth == 0:
+        return x + 8
+    while True:
+        x = endless_loops_in_each_other(depth - 1, x)
+        break
+    return x
+
+
+@pytest.mark.parametrize("depth", [25, 40])
+@pytest.mark.parametrize("function", [loops_in_each_other, endless_loops_in_each_other])
+def test_loops_may_be_nested_deeper_than_in_python(function, depth):
     @ct.kernel
     def kernel(X):
-        ct.store(X, (0,), nest(depth, ct.load(X, (0,), (1,))))
+        ct.store(X, (0,), function(depth, ct.load(X, (0,), ())))
 
-    x = torch.zeros(1)
-    if fits:
-        Launcher().launch(0, (1,), kernel, (x,))
-        assert x.item() == 2.0**depth
-    else:
-        with pytest.raises(UnsupportedOperation, match="kernel kernel nests too many loops and branches"):
-            Launcher().launch(0, (1,), kernel, (x,))
+    x = torch.zeros(1, dtype=torch.int32)
+    Launcher().launch(0, (1,), kernel, (x,))
+    assert x.item() == 8
+
+
+def test_chain_of_more_branches_than_python_indents(tmp_path, monkeypatch):
+    arms = dict.fromkeys(range(1, 101), "pass") | {30: "total += 100", 60: "continue", 99: "break"}
+    lines = ["def count(first, last):", " total = 0", " for i in range(first, last):", "  if i == 0: pass"]
+    lines += [f"  elif i == {arm}: {does}" for arm, does in arms.items()]
+    source = "\n".join([*lines, "  total += 1", " return total", ""])
+    (tmp_path / "chained.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    count = importlib.import_module("chained").count
+
+    @ct.kernel
+    def kernel(X):
+        first = 40 * ct.bid(0)
+        ct.store(X, (ct.bid(0),), count(first, first + 40))
+
+    x = torch.zeros(3, dtype=torch.int32)
+    Launcher().launch(0, (3,), kernel, (x,))
+    # 40 steps and the hundred of 30; one fewer for 60; those from 80 to 99.
+    assert x.tolist() == [count(0, 40), count(40, 80), count(80, 120)] == [140, 39, 19]
 
 
 def test_what_no_launch_decides_is_computed_once(monkeypatch):

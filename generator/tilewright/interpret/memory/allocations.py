@@ -227,15 +227,26 @@ class Memory:
 
     def _note(self, view: Tensor, positions: Tensor | None, old: Tensor) -> None:
         assert self._log is not None
-        self._log_left -= old.nbytes + (0 if positions is None else positions.nbytes)
+        self._log_left -= _logged_bytes(positions, old)
         if self._log_left < 0:
             raise LogFull
         self._log.append((view, positions, old))
 
+    def mark(self) -> int:
+        """A moment that `go_back` knows, within the batch."""
+        return len(self._log or ())
+
+    def go_back(self, mark: int) -> None:
+        """Take back all writes since the moment that `mark` returned this."""
+        log = self._log or []
+        while len(log) > mark:
+            view, positions, old = log.pop()
+            _put(view, positions, old)
+            self._log_left += _logged_bytes(positions, old)
+
     def undo(self) -> None:
         """Take back all writes since `begin`, and stop to log."""
-        for view, positions, old in reversed(self._log or []):
-            _put(view, positions, old)
+        self.go_back(0)
         self._log = None
 
     def commit(self) -> None:
@@ -256,6 +267,10 @@ class Memory:
             f"a {access} of {itemsize} bytes {place_of(address, self.extents)} is not aligned to {itemsize} bytes\n"
             "a GPU fails there: compute addresses that are multiples of the size of an element"
         )
+
+
+def _logged_bytes(positions: Tensor | None, old: Tensor) -> int:
+    return int(old.nbytes) + (0 if positions is None else int(positions.nbytes))
 
 
 def _put(view: Tensor, positions: Tensor | None, values: Tensor) -> None:

@@ -20,18 +20,22 @@ def names_in(op: Any) -> set[str]:
     return names
 
 
-def all_operations(block: Any) -> Sequence[Any]:
-    """All operations of a block and of those inside of it."""
+def all_operations(operations: Iterable[Any]) -> Sequence[Any]:
+    """Operations, as of a block, and all of the blocks inside of them."""
     found = []
-    for op in block:
+    for op in operations:
         found.append(op)
         for nested in op.nested_blocks:
             found.extend(all_operations(nested))
     return found
 
 
-def outer_variables(block: Any) -> Sequence[Any]:
-    """Variables that a block without control flow uses and does not define."""
-    defined = {variable.name for variable in definitions(block)}
-    used = {variable.name: variable for op in block for variable in op.all_inputs()}
+def outer_variables(operations: Iterable[Any], parameters: Iterable[Any] = ()) -> Sequence[Any]:
+    """Variables that operations use and neither define nor have as parameters of their block."""
+    inside = all_operations(operations)
+    used = {variable.name: variable for op in inside for variable in op.all_inputs()}
+    defined = {variable.name for variable in parameters}
+    for op in inside:
+        defined.update(variable.name for variable in op.result_vars)
+        defined.update(variable.name for nested in op.nested_blocks for variable in nested.params)
     return [variable for name, variable in used.items() if name not in defined]

@@ -1,10 +1,13 @@
 """Translate the typed IR of a kernel to a Python function: a line for each operation, Python's own control flow.
 
-The function takes the `Run` and the flat arguments of the launch. Values that are the same in every launch are computed
-here. Tiles are released after their last use.
+The function takes the `Run` and the flat arguments of the launch. The body of a loop is a function of its own, which
+`loops.loop` runs, and so is a branch that lies deeper than Python can nest. Values that are the same in every launch
+are computed here. Tiles are released after their last use.
 """
 
+from collections import deque
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +18,11 @@ from cuda.tile._ir.ir import Var
 from cuda.tile._ir.type import TokenTy
 
 from tilewright.interpret.faults import Location
-from tilewright.interpret.faults import UnsupportedOperation
 from tilewright.interpret.faults import unknown
 from tilewright.interpret.frames import TRANSLATED
 from tilewright.interpret.frontend import TypedKernel
+from tilewright.interpret.loops import Exit
+from tilewright.interpret.loops import loop
 from tilewright.interpret.operations import control
 from tilewright.interpret.operations.reductions import reduce
 from tilewright.interpret.operations.reductions import scan
@@ -33,6 +37,7 @@ from tilewright.interpret.translate.lowering import Step
 from tilewright.interpret.translate.operands import element_of
 
 _MOST_CONSTANT_BYTES = 2**20  # of a value that is kept with the translated kernel
+_MOST_BRANCHES = 50  # in each other in one function: Python takes 100 levels of indentation
 _NOTHING_TO_DO = {
     "make_token": set[str](),
     "join_tokens": set[str](),
@@ -46,7 +51,7 @@ class TranslatedKernel:
     """A kernel specialised for one signature, as a Python function."""
 
     name: str
-    function: Callable[..., None]  # of the run and the flat arguments
+    function: Callable[..., object]  # of the run and the flat arguments; what it returns means nothing
     block_bytes: int  # memory that the tiles of one block need at most
     in_order: bool  # whether blocks must run one after another, since they print
     typed: TypedKernel
@@ -58,15 +63,8 @@ def translate(kernel: TypedKernel, watch: Callable[[Any, Step], Step] | None = N
     `watch` takes each operation with its step, and returns what is run instead.
     """
     writer = _Writer(watch)
-    source = writer.function(kernel.body)
-    try:
-        code = compile(source, f"{TRANSLATED}{kernel.name}>", "exec")
-    except SyntaxError as err:  # Python nests 20 loops and 100 indentations at most
-        raise UnsupportedOperation(
-            f"kernel {kernel.name} nests too many loops and branches: {err.msg}\n"
-            "the interpreter runs up to 20 loops in each other: make one loop of several"
-        ) from err
-    exec(code, writer.globals)
+    source = writer.source(kernel.body)
+    exec(compile(source, f"{TRANSLATED}{kernel.name}>", "exec"), writer.globals)
     return TranslatedKernel(
         name=kernel.name,
         function=writer.globals["kernel"],
@@ -78,15 +76,14 @@ def translate(kernel: TypedKernel, watch: Callable[[Any, Step], Step] | None = N
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where control flow goes from a block: the innermost loop, and the operation whose branch the block is."""
+    """Where control flow goes from a block: the operation whose branch it is, if any."""
 
-    loop: Any = None
     branch: Any = None
     in_body: bool = False  # of a reduction or scan, where tiles have another shape than the IR says
 
 
 class _Writer:
-    """The source of one function, with the names that it refers to."""
+    """The source of the functions of a kernel, with the names that they refer to."""
 
     def __init__(self, watch: Callable[[Any, Step], Step] | None) -> None:
         self._watch = watch
@@ -97,22 +94,36 @@ class _Writer:
             "captured": control.captured,
             "reduce": reduce,
             "scan": scan,
+            "loop": loop,
+            **Exit.__members__,
         }
         self._locations: dict[int, Location] = {}
         self.globals[LOCATIONS] = self._locations
+        self._functions: deque[Callable[[], None]] = deque()  # what writes each that is called and not yet there
         self._lines: list[str] = []
         self._used: set[str] = set()
         self._depth = 0
         self._names: dict[str, str] = {}
         self._constants: dict[str, Any] = {}  # values known now, by name of the variable
 
-    def function(self, body: Any) -> str:
+    def source(self, body: Any) -> str:
+        """Source of the function `kernel`, and of those that it calls."""
         self._used = {variable.name for op in all_operations(body) for variable in op.all_inputs()}
-        self._write(f"def kernel({', '.join(['run', *map(self._name, body.params)])}):", None)
-        self._depth += 1
-        self._write("count_step = run.count_step", None)
-        self._block(body, _Scope())
+        self._function("kernel", body.params, lambda: self._block(body, _Scope()))
+        while self._functions:
+            self._functions.popleft()()
         return "\n".join(self._lines) + "\n"
+
+    def _function(self, name: str, parameters: Sequence[Any], contents: Callable[[], None]) -> None:
+        """Have a function written, whose body `contents` writes, behind the one that is being written."""
+
+        def write() -> None:
+            self._write(f"def {name}({', '.join(['run', *map(self._name, parameters)])}):", None)
+            self._depth += 1
+            contents()
+            self._depth -= 1
+
+        self._functions.append(write)
 
     def _write(self, line: str, op: Any) -> None:
         self._lines.append(" " * self._depth + line)
@@ -145,25 +156,50 @@ class _Writer:
     # Control flow
 
     def _loop(self, op: Any, _: _Scope) -> None:
-        self._assign(op.body_vars, op.initial_values, op)
+        name = f"loop_{len(self._lines)}"
+        self.globals[f"{name}_carried"] = tuple(map(element_of, op.body_vars))
+        outer = self._outer(op.body, op.body.params)
+        arguments = [name, self._tuple(op.initial_values), self._tuple(outer), f"{name}_carried"]
+        index = []
         if op.is_for_loop:
+            index.append(op.induction_var)
             bounds = ", ".join(map(self._value, (op.start, op.stop, op.step)))
-            dtype = element_of(op.induction_var).compute
-            self._write(f"for {self._name(op.induction_var)} in indices({bounds}, {dtype}):", op)
-        else:
-            self._write("while True:", op)
-        self._depth += 1
-        self._write("count_step()", op)
-        self._block(op.body, _Scope(loop=op))
-        self._depth -= 1
-        if op.is_for_loop and op.result_vars:
-            self._write("else:", None)
-            self._depth += 1
-            self._assign(op.result_vars, op.body_vars, op)
-            self._depth -= 1
+            arguments.append(f"indices({bounds}, {element_of(op.induction_var).compute})")
+        self._function(name, [*index, *op.body_vars, *outer], lambda: self._block(op.body, _Scope()))
+        self._call(op, f"loop(run, {', '.join(arguments)})")
 
-    def _ifelse(self, op: Any, scope: _Scope) -> None:
-        inner = _Scope(loop=scope.loop, branch=op)
+    def _ifelse(self, op: Any, _: _Scope) -> None:
+        if self._depth < _MOST_BRANCHES:
+            self._branches(op)
+            return
+
+        def contents() -> None:
+            self._branches(op)
+            self._write(f"return END, {self._tuple(op.result_vars)}", None)
+
+        name = f"branches_{len(self._lines)}"
+        outer = self._outer([op])
+        self._function(name, outer, contents)
+        self._call(op, f"{name}({', '.join(['run', *map(self._name, outer)])})")
+
+    def _call(self, op: Any, call: str) -> None:
+        """Call what an operation became; unless it ends with its results, so does the function that calls."""
+        self._write(f"left, values = {call}", op)
+        self._write("if left is not END:", None)
+        self._write(" return left, values", None)
+        if op.result_vars:
+            self._write(f"{self._targets(op.result_vars)}, = values", None)
+        self._write("del values", None)
+
+    def _outer(self, operations: Iterable[Any], parameters: Iterable[Any] = ()) -> Sequence[Any]:
+        """Variables from outside that a function of these operations takes as parameters."""
+        return [each for each in outer_variables(operations, parameters) if self._is_passed(each)]
+
+    def _is_passed(self, variable: Any) -> bool:
+        return variable.name not in self._constants and not isinstance(variable.try_get_type(), TokenTy)
+
+    def _branches(self, op: Any) -> None:
+        inner = _Scope(branch=op)
         self._write(f"if truth({self._value(op.cond)}):", op)
         for block, last in ((op.then_block, False), (op.else_block, True)):
             self._depth += 1
@@ -178,16 +214,14 @@ class _Writer:
         else:
             self._assign(scope.branch.result_vars, op.outputs, op)
 
-    def _continue(self, op: Any, scope: _Scope) -> None:
-        self._assign(scope.loop.body_vars, op.values, op)
-        self._write("continue", op)
+    def _continue(self, op: Any, _: _Scope) -> None:
+        self._write(f"return CONTINUE, {self._tuple(op.values)}", op)
 
-    def _break(self, op: Any, scope: _Scope) -> None:
-        self._assign(scope.loop.result_vars, op.values, op)
-        self._write("break", op)
+    def _break(self, op: Any, _: _Scope) -> None:
+        self._write(f"return BREAK, {self._tuple(op.values)}", op)
 
     def _return(self, op: Any, _: _Scope) -> None:
-        self._write("return", op)
+        self._write("return RETURN, ()", op)
 
     # Reductions and scans
 
@@ -200,7 +234,7 @@ class _Writer:
         self._body(op, f"scan(body, {self._tuple(op.xs)}, {op.axis}, {op.reverse})")
 
     def _body(self, op: Any, call: str) -> None:
-        for variable in outer_variables(op.body):
+        for variable in outer_variables(op.body, op.body.params):
             if tile_bytes(variable):
                 raise unknown(f"a tile from outside in the function of a reduction ({op.loc})")
             if variable.name not in self._constants:

@@ -9,6 +9,7 @@ from cuda.tile._ir.type import TileTy
 from tilewright.interpret.numbers.dtypes import element
 from tilewright.interpret.translate.blocks import definitions
 from tilewright.interpret.translate.blocks import names_in
+from tilewright.interpret.translate.blocks import outer_variables
 
 # Temporaries of one operation, beside its operands and results: casts to wider dtypes, and addresses with masks.
 _TEMPORARY_COPIES = 3
@@ -45,10 +46,15 @@ def peak_bytes(block: Any) -> int:
     peak = live
     for op, released in zip(block, releases(block), strict=True):
         live += sum(map(tile_bytes, op.result_vars))
-        inner = max((peak_bytes(nested) for nested in op.nested_blocks), default=0)
+        inner = max((_copied(nested) + peak_bytes(nested) for nested in op.nested_blocks), default=0)
         peak = max(peak, live + inner + _temporaries(op))
         live -= sum(map(tile_bytes, released))
     return peak
+
+
+def _copied(block: Any) -> int:
+    """Bytes that parts of a batch have for themselves while they run a block, of what it takes from outside."""
+    return sum(map(tile_bytes, (*block.params, *outer_variables(block, block.params))))
 
 
 def _temporaries(op: Any) -> int:
