@@ -148,7 +148,6 @@ def figures(repetitions: int) -> Iterator[Figure]:
         y = torch.empty_like(x)
         yield timed(f"softmax of 2^{exponent} rows of 64", None, (2**exponent,), softmax, x, y, 64)
 
-
     for exponent in range(6, 13):
         counts = torch.randperm(2**exponent, dtype=torch.int32)
         y = torch.empty(2**exponent, 64)
