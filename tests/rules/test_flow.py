@@ -165,6 +165,34 @@ def test_constants_of_the_module_are_followed() -> None:
     assert stored(flow).number == float("-inf")
 
 
+def test_the_parts_of_an_axis_have_what_lies_outside_of_it() -> None:
+    body = """
+    for j in range(ct.cdiv(N, TILE)):
+        x = ct.load(X, (ct.bid(0), j), (4, TILE), padding_mode=ct.PaddingMode.ZERO)
+        ct.store(Y, (ct.bid(0), j, 0), x.reshape((4, TILE // 8, 8)))
+    """
+    axes = stored(flow_of(body)).axes
+    assert axes[0] is None
+    assert [each.kind for each in axes[1:] if isinstance(each, Padding)] == [Outside.NUMBER, Outside.NUMBER]
+
+
+def test_a_kernel_with_a_choice_of_masking_is_run_for_both() -> None:
+    text = """
+    import cuda.tile as ct
+
+    @ct.kernel
+    def kernel(X, Y, TILE: ct.Constant[int], RAGGED: ct.Constant[bool]):
+        lane = ct.arange(TILE, dtype=ct.int32)
+        for j in range(ct.cdiv(X.shape[0], TILE)):
+            tile = ct.load(X, (j,), (TILE,), padding_mode=ct.PaddingMode.ZERO)
+            if RAGGED:
+                tile = ct.where(j * TILE + lane < X.shape[0], tile, 3.0)
+            ct.store(Y, (j,), tile)
+    """
+    found = flows(Module(Path("operator.py"), textwrap.dedent(text)))
+    assert [outside(flow).number for flow in found] == [0.0, 3.0]
+
+
 def test_tuples_that_a_loop_adds_up_keep_what_their_tiles_are() -> None:
     body = """
     tiles = ()

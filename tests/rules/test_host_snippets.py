@@ -85,3 +85,18 @@ def test_an_empty_grid_is_refused(tmp_path: Path) -> None:
         for text in rule.VALID:
             if "max(1" not in text:
                 assert load(tmp_path, text).double(torch.rand(0).cuda()).numel() == 0
+
+
+def gradients(tmp_path: Path, text: str) -> list[Any]:
+    """Gradients of the sum of `x * weight + bias` with regard to its inputs."""
+    inputs = [torch.tensor([value], requires_grad=True) for value in (2.0, 3.0, 5.0)]
+    load(tmp_path, text).Affine.apply(*inputs).sum().backward()
+    return [each.grad.item() for each in inputs]
+
+
+def test_gradients_in_another_order_are_those_of_other_inputs(tmp_path: Path) -> None:
+    rule = next(each for each in RULES if each.code == "TW327")
+    assert gradients(tmp_path, rule.VALID[0]) == [3.0, 2.0, 1.0]
+    assert gradients(tmp_path, rule.INVALID[0]) == [3.0, 1.0, 2.0]
+    with pytest.raises(RuntimeError, match="incorrect number of gradients"):
+        gradients(tmp_path, rule.INVALID[1])

@@ -29,6 +29,10 @@ def _first(X, Y, n: ConstInt):
 def _second(X, n: "ct.Constant[int]"):
     pass
 
+
+def _chosen(x):
+    return _first.replace_hints(occupancy=x), 4
+
 """
 
 
@@ -50,6 +54,9 @@ def bound(launch: Launch) -> list[dict[str, str]]:
         "ct.launch(stream, (1,), ct.kernel(_first._pyfunc, occupancy=4), (x, y, 4))",
         "arguments = (x, y, 4)\n    ct.launch(stream, (1,), _first, arguments)",
         "ct.launch(stream, (1,), _first, (x, y) + (4,))",
+        "sizes = (y, 4)\n    ct.launch(stream, (1,), _first, (x, *sizes))",
+        "_CACHE = {0: _first}\n    ct.launch(stream, (1,), _CACHE[x].replace_hints(), (x, y, 4))",
+        "kernel, _ = _chosen(x)\n    ct.launch(stream, (1,), kernel, (x, y, 4))",
         "kernel = _second\n    kernel = _first\n    ct.launch(stream, (1,), kernel, (x, y, 4))",
         "_CACHE[x] = (1, _first.replace_hints())\n    _, k = _CACHE[x]\n    ct.launch(stream, (1,), k, (x, y, 4))",
         "_CACHE[x] = _first\n    ct.launch(stream, (1,), _CACHE[x], (x, y, 4))",
@@ -98,6 +105,30 @@ def test_a_wrong_number_of_arguments_binds_nothing() -> None:
     (launch,) = launches("def host(x, s):\n    ct.launch(s, (1,), _first, (x, 4))\n")
     assert bound(launch) == [{}]
     assert launches("def host(x, s):\n    ct.launch(s, (1,), _first, (*x, 4))\n")[0].arguments is None
+
+
+@pytest.mark.parametrize(
+    ("written", "known"),
+    [
+        ("(x, *rest)", {"X": "x"}),
+        ("(*rest, 4)", {"n": "4"}),
+        ("(x, *rest, 4)", {"X": "x", "n": "4"}),
+        ("(x, y, *rest, 3, 4)", {}),
+    ],
+)
+def test_around_starred_arguments_the_others_are_known(written: str, known: dict[str, str]) -> None:
+    (launch,) = launches(f"def host(x, y, rest, s):\n    ct.launch(s, (1,), _first, {written})\n")
+    assert bound(launch) == [known]
+
+
+def test_a_tuple_that_adds_to_itself_ends() -> None:
+    text = """
+    def host(x, s):
+        while x:
+            given = (*given, x)
+            ct.launch(s, (1,), _first, given)
+    """
+    assert launches(text)[0].arguments is None
 
 
 def test_constants_of_a_kernel() -> None:

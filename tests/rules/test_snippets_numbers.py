@@ -74,12 +74,19 @@ def by_row(x: Any) -> Any:
 EXPECTED = {
     "copy_kernel": Kernel(grid=tiles, expected=lambda given: given["X"]),
     "copy_rows_kernel": Kernel(grid=rows, expected=lambda given: given["X"]),
+    "copy_tiles_kernel": Kernel(
+        grid=lambda given: (given["X"].shape[0] * ct.cdiv(given["X"].shape[1], given["TILE"]),),
+        expected=lambda given: given["X"],
+    ),
     "half_kernel": Kernel(grid=tiles, expected=lambda given: given["X"] / 2),
     "third_kernel": Kernel(grid=tiles, expected=lambda given: given["X"] / 3),
     "double_kernel": Kernel(grid=rows, expected=lambda given: given["X"] * 2),
     "relu_kernel": Kernel(grid=tiles, expected=lambda given: given["X"].relu()),
     "clamp_kernel": Kernel(grid=tiles, expected=lambda given: given["X"].relu()),
     "softplus_kernel": Kernel(grid=tiles, expected=lambda given: torch.nn.functional.softplus(given["X"])),
+    "softplus_add_kernel": Kernel(
+        grid=tiles, expected=lambda given: torch.nn.functional.softplus(given["X"]) + given["Z"]
+    ),
     "row_sum_kernel": Kernel(grid=rows, expected=lambda given: by_row(given["X"]).sum(1)),
     "row_max_kernel": Kernel(grid=rows, expected=lambda given: given["X"].max(1).values),
     "row_size_kernel": Kernel(grid=rows, expected=lambda given: given["X"].abs().max(1).values),
@@ -87,6 +94,7 @@ EXPECTED = {
     "variance_kernel": Kernel(grid=rows, expected=lambda given: given["X"].var(1, correction=0)),
     "exp_sum_kernel": Kernel(grid=rows, expected=lambda given: given["X"].exp().sum(1)),
     "shifted_exp_sum_kernel": Kernel(grid=rows, expected=shifted_exp_sums),
+    "softmax_kernel": Kernel(grid=rows, expected=lambda given: given["X"].softmax(1)),
     "cumsum_kernel": Kernel(grid=rows, expected=lambda given: given["X"].cumsum(1)),
     "split_sum_kernel": Kernel(grid=split, expected=split_sums),
     "transpose_kernel": Kernel(

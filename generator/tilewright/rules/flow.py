@@ -60,6 +60,11 @@ class Flow:
     values: dict[ast.AST, Value] = field(default_factory=dict)  # of each expression, when it was last evaluated
     functions: dict[FunctionNode, None] = field(default_factory=dict)  # that run on the device, in order
 
+    def is_flag(self, test: ast.expr) -> bool:
+        """Whether a condition is a constant of the kernel, or its opposite: the same for all blocks."""
+        name = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+        return isinstance(name, ast.Name) and name.id in self.kernel.constants
+
     def named(self, *names: str) -> list[Operation]:
         """The operations of these names, in order of the source."""
         return [each for each in self.operations if each.name in names]
@@ -115,7 +120,7 @@ def _cases(kernel: Kernel) -> Iterator[Mapping[str, int]]:
     """Values of the constants that make several kernels of one.
 
     These are the axis that it works along, which is compared with numbers and used as a subscript, and the first flag
-    that decides how it loads.
+    that decides how it loads or whether it masks.
     """
     functions = (kernel.node, *kernel.helpers)
     nodes = [node for function in functions for node in ast.walk(function)]
@@ -132,8 +137,9 @@ def _cases(kernel: Kernel) -> Iterator[Mapping[str, int]]:
     flags = {
         node.test.id
         for node in nodes
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.orelse
-        if any(_loads(kernel.module, each) for each in node.body) and any(_loads(kernel.module, e) for e in node.orelse)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
+        if all(any(_loads(kernel.module, each) for each in branch) for branch in (node.body, node.orelse))
+        or (not node.orelse and any(_masks(kernel.module, each) for each in node.body))
     }
     flag = next((name for name in kernel.constants if name in flags), None)
     along: list[dict[str, int]] = [{}]
@@ -151,3 +157,8 @@ def _loads(module: Module, statement: ast.stmt) -> bool:
             if name in ("load", "gather") or name in module.functions:
                 return True
     return False
+
+
+def _masks(module: Module, statement: ast.stmt) -> bool:
+    """Whether a statement replaces elements of a tile."""
+    return any(isinstance(node, ast.Call) and module.names.tile(node.func) == "where" for node in ast.walk(statement))

@@ -10,7 +10,7 @@ from tilewright.rules.kernels import Kernel
 if TYPE_CHECKING:
     from tilewright.rules.source import Module
 
-_DEPTH = 6  # sources of a kernel that lead to one another
+_DEPTH = 6  # sources of a kernel, or parts of a tuple, that lead to one another
 _SEARCH = ("configs", "stream", "grid_fn", "kernel", "args_fn", "hints_fn")
 
 
@@ -24,14 +24,29 @@ class Launch:
     grid: ast.expr | None
     kernel: ast.expr | None  # as written
     kernels: tuple[Kernel, ...]  # every kernel of this module that it may be; empty where one cannot be told
-    arguments: tuple[ast.expr, ...] | None  # None where the tuple cannot be told
+    written: tuple[ast.expr, ...] | None  # elements of the tuple, some perhaps starred; None where it cannot be told
     search: bool = False  # for autotuning
 
+    @property
+    def arguments(self) -> tuple[ast.expr, ...] | None:
+        """What is passed, one for each parameter; None where the tuple cannot be told, or has starred parts."""
+        starred = self.written is None or any(isinstance(each, ast.Starred) for each in self.written)
+        return None if starred else self.written
+
     def bound(self, kernel: Kernel) -> dict[str, ast.expr]:
-        """What is passed for each parameter; empty where the arguments are unknown or their number is wrong."""
-        if self.arguments is None or len(self.arguments) != len(kernel.parameters):
+        """What is passed for each parameter, as far as it can be told; nothing where the number is wrong.
+
+        Of a tuple with starred parts that is what stands before the first and behind the last of them.
+        """
+        names = [each.name for each in kernel.parameters]
+        written = self.written or ()
+        starred = [place for place, each in enumerate(written) if isinstance(each, ast.Starred)]
+        if not starred:
+            return dict(zip(names, written, strict=True)) if len(names) == len(written) else {}
+        if len(written) - len(starred) > len(names):
             return {}
-        return {each.name: value for each, value in zip(kernel.parameters, self.arguments, strict=True)}
+        last = written[starred[-1] + 1 :]
+        return dict(zip(names, written[: starred[0]], strict=False)) | dict(zip(names[::-1], last[::-1], strict=False))
 
 
 def find_launches(module: "Module") -> tuple[Launch, ...]:
@@ -62,7 +77,8 @@ def _launch(
     kernels = _kernels(module, kernel, node) if kernel is not None else ()
     elements = _elements(module, arguments, node) if arguments is not None else None
     # Where it may be one of several, as from one cache for all, it is one that takes so many arguments.
-    fitting = tuple(each for each in kernels if elements is not None and len(each.parameters) == len(elements))
+    whole = elements is not None and not any(isinstance(each, ast.Starred) for each in elements)
+    fitting = tuple(each for each in kernels if whole and elements and len(each.parameters) == len(elements))
     return Launch(
         node=node,
         function=module.function_of(node),
@@ -70,7 +86,7 @@ def _launch(
         grid=grid,
         kernel=kernel,
         kernels=fitting or kernels,
-        arguments=elements,
+        written=elements,
         search=search,
     )
 
@@ -116,6 +132,12 @@ def _sources(module: "Module", value: ast.expr) -> list[ast.expr]:
         case ast.Call():
             unhinted = _unhinted(module, value)
             return [unhinted] if unhinted is not None else []
+        case ast.Subscript(value=ast.Call(func=ast.Name(id=name)), slice=ast.Constant(value=int(position))) if (
+            name in module.functions
+        ):
+            returns = (node for node in ast.walk(module.functions[name]) if isinstance(node, ast.Return))
+            given = [node.value.elts for node in returns if isinstance(node.value, ast.Tuple)]
+            return [elements[position] for elements in given if position < len(elements)]
         case ast.Subscript(value=ast.Subscript(value=ast.Name(id=cache)), slice=ast.Constant(value=int(position))):
             put = [each.elts for each in _put_in(module, cache) if isinstance(each, ast.Tuple)]
             return [elements[position] for elements in put if position < len(elements)]
@@ -125,10 +147,12 @@ def _sources(module: "Module", value: ast.expr) -> list[ast.expr]:
 
 
 def _put_in(module: "Module", cache: str) -> list[ast.expr]:
-    """All that is put in a cache, as by `CACHE[key] = (config, kernel)`."""
+    """All that is put in a cache, as by `CACHE[key] = (config, kernel)`, or written as `CACHE = {key: kernel}`."""
     found: list[ast.expr] = []
     for node in module.nodes(ast.Assign):
         match node:
+            case ast.Assign(targets=[ast.Name(id=bound)], value=ast.Dict(values=values)) if bound == cache:
+                found += values
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=bound))], value=value) if bound == cache:
                 found.append(value)
     return found
@@ -150,20 +174,26 @@ def _unhinted(module: "Module", call: ast.Call) -> ast.expr | None:
     return None
 
 
-def _elements(module: "Module", node: ast.expr, at: ast.AST) -> tuple[ast.expr, ...] | None:
-    """The elements of a tuple that is written out, added up from such, or returned by a function called in place."""
-    values = values_of(module, node, at)
+def _elements(module: "Module", node: ast.expr, at: ast.AST, depth: int = _DEPTH) -> tuple[ast.expr, ...] | None:
+    """The elements of a tuple that is written out, added up from such, or returned by a function called in place.
+
+    What a starred element stands for is put in its place where it can be told.
+    """
+    values = values_of(module, node, at) if depth else []
     if len(values) != 1:
         return None
     match values[0]:
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
-            if any(isinstance(each, ast.Starred) for each in elements):
-                return None
-            return tuple(elements)
+            return tuple(part for each in elements for part in _unstarred(module, each, at, depth))
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            first, second = _elements(module, left, at), _elements(module, right, at)
+            first, second = (_elements(module, each, at, depth - 1) for each in (left, right))
             return first + second if first is not None and second is not None else None
         case ast.Call(func=function):
             returned = _returned(module, function, at)
-            return _elements(module, returned, at) if returned is not None else None
+            return _elements(module, returned, at, depth - 1) if returned is not None else None
     return None
+
+
+def _unstarred(module: "Module", node: ast.expr, at: ast.AST, depth: int) -> tuple[ast.expr, ...]:
+    elements = _elements(module, node.value, at, depth - 1) if isinstance(node, ast.Starred) else None
+    return (node,) if elements is None else elements

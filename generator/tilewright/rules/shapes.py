@@ -48,7 +48,7 @@ def broadcast(values: Items[Value]) -> Shape | None:
 
 
 def reshaped(tile: Tile, shape: Shape | None) -> Tile:
-    """The same elements in another shape; padding is followed where only axes of one element come or go."""
+    """The same elements in another shape; padding is followed where axes of one element come or go, or one is split."""
     known = replace(tile, summed=(), maximum_of=None)
     if shape is None:
         return replace(known, shape=None, axes=(), element=None)
@@ -63,11 +63,20 @@ def reshaped(tile: Tile, shape: Shape | None) -> Tile:
         shape = tuple((rest[0] if len(rest) == 1 else None) if size == integer(-1) else size for size in shape)
     after = [size for size in shape if size != _ONE]
     if [size for size, _ in before] != after or None in after:
-        axes: tuple[Axis, ...] = (None,) * len(shape)
-        return replace(known, shape=shape, axes=axes, element=None)
+        return replace(known, shape=shape, axes=_regrouped(before, shape), element=None)
     remaining = iter(before)
     axes = tuple(None if size == _ONE else next(remaining)[1] for size in shape)
     return replace(known, shape=shape, axes=axes)
+
+
+def _regrouped(before: list[tuple[Polynomial | None, Axis]], shape: Shape) -> tuple[Axis, ...]:
+    """What lies outside where one axis becomes several: along each of those, what lay outside along the one."""
+    sizes = [size for size, _ in before]
+    split = [(size, axis) for size, axis in before if size not in shape]
+    parts = [size for size in shape if size not in sizes and size != _ONE]
+    if len(split) != 1 or len(parts) < 2 or None in sizes or None in shape or len(sizes) + len(parts) - 1 != len(shape):
+        return (None,) * len(shape)
+    return tuple(split[0][1] if size in parts else None for size in shape)
 
 
 def _without_rest(shape: Shape) -> Shape:

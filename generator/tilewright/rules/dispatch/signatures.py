@@ -1,5 +1,6 @@
 """Stub and implementation must take the same parameters: the dispatcher hands on what it is given, unchanged."""
 
+import ast
 from collections.abc import Iterator
 
 from tilewright.rules.dispatch.pairs import Pair
@@ -141,7 +142,17 @@ class OtherKeywords(Rule):
                 message = f"the stub {pair.key} takes **{pair.promised.kwargs.arg}, which is a TypeError here"
                 yield self.finding(module, function, message)
             elif pair.promised.kwargs is None and pair.accepted.kwargs is not None:
-                message = (
-                    f"**{pair.accepted.kwargs.arg} takes what the stub {pair.key} does not have: a misspelt keyword"
-                )
-                yield self.finding(module, pair.accepted.kwargs, message, severity=Severity.INFO)
+                message = f"**{pair.accepted.kwargs.arg} takes keywords that the stub {pair.key} does not have"
+                severity = Severity.INFO if _has_options(function, pair.accepted.kwargs.arg) else None
+                yield self.finding(module, pair.accepted.kwargs, message, severity=severity)
+
+
+def _has_options(function: ast.FunctionDef, kwargs: str) -> bool:
+    """Whether an implementation looks for options of its own among further keywords."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name)) if name == kwargs:
+                return True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get" | "pop")) if name == kwargs:
+                return True
+    return False

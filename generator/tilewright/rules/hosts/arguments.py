@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Iterator
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Fix
 from tilewright.rules.finding import Severity
+from tilewright.rules.hosts.calls import calls
 from tilewright.rules.hosts.touched import loaded
 from tilewright.rules.hosts.touched import stored
 from tilewright.rules.hosts.values import resolved
@@ -38,6 +40,11 @@ def subtract(a, b):
     grid = (ct.cdiv(a.numel(), TILE),)
     stream = torch.cuda.current_stream(a.device)
 """
+_LAUNCHED = _KERNEL.replace(
+    "def subtract(a, b):",
+    "def _launch(kernel, grid, *tensors):\n"
+    "    ct.launch(torch.cuda.current_stream(), grid, kernel, (*tensors, 1024))\n\n\ndef subtract(a, b):",
+)
 _HELPED = _KERNEL.replace(
     "@ct.kernel",
     "def _difference(A, B, TILE):\n"
@@ -125,22 +132,28 @@ class SwappedArguments(Rule):
     VALID = (
         _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, TILE))\n    return out\n",
         _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (a, a, out, TILE))\n    return out\n",
+        _LAUNCHED + "    _launch(_subtract_kernel, grid, a, b, out)\n    return out\n",
     )
     INVALID = (
         _KERNEL + "    ct.launch(stream, grid, _subtract_kernel, (b, a, out, TILE))\n    return out\n",
+        _LAUNCHED + "    _launch(_subtract_kernel, grid, b, a, out)\n    return out\n",
+        _KERNEL + "    sizes = (TILE,)\n    ct.launch(stream, grid, _subtract_kernel, (b, a, out, *sizes))\n"
+        "    return out\n",
         _HELPED + "    ct.launch(stream, grid, _subtract_kernel, (a, b, out, TILE))\n    return out\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
         for launch in module.launches:
             for kernel in launch.kernels:
-                names = [each.name for each in kernel.parameters]
-                yield from self._swaps(module, launch.arguments or (), names, kernel.name)
+                bound = launch.bound(kernel)
+                yield from self._swaps(module, list(bound.values()), list(bound), kernel.name)
         helpers = {each.name: each for kernel in module.kernels for each in kernel.helpers}
         for call in module.nodes(ast.Call):
             if isinstance(call.func, ast.Name) and call.func.id in helpers and not call.keywords:
                 names = [each.arg for each in helpers[call.func.id].args.args]
                 yield from self._swaps(module, call.args, names, call.func.id)
+            for given, kernel in _handed_on(module, call):
+                yield from self._disorder(module, given, kernel)
 
     def _swaps(
         self, module: Module, given: Sequence[ast.expr], names: Sequence[str], function: str
@@ -156,25 +169,51 @@ class SwappedArguments(Rule):
             # Only where both are somebody else's name: a part of a name that fits by chance says nothing
             if other > index and arguments[other] == parameters[index]:
                 first, second = given[index], given[other]
-                fix = Fix(
-                    f"Swap {module.source(first)} and {module.source(second)}",
-                    (
-                        module.replacement(first, module.source(second)),
-                        module.replacement(second, module.source(first)),
-                    ),
-                )
                 yield self.finding(
                     module,
                     first,
                     f"{module.source(first)} is passed for {names[index]} and {module.source(second)} "
                     f"for {names[other]} of {function}",
-                    fix=fix,
+                    fix=_exchanged(module, first, second),
                 )
+
+    def _disorder(self, module: Module, given: Sequence[ast.expr], kernel: Kernel) -> Iterator[Finding]:
+        """Neighbours that the kernel has in the other order."""
+        parameters = [_plain(each.name) for each in kernel.parameters]
+        for first, second in pairwise(given):
+            names = _plain(_name(first)), _plain(_name(second))
+            places = [parameters.index(name) for name in names if parameters.count(name) == 1]
+            if len(places) == 2 and places[0] == places[1] + 1:
+                said = [kernel.parameters[place].name for place in reversed(places)]
+                yield self.finding(
+                    module,
+                    first,
+                    f"{module.source(first)} is passed before {module.source(second)}, but {kernel.name} takes "
+                    f"{said[0]} before {said[1]}",
+                    fix=_exchanged(module, first, second),
+                )
+
+
+def _handed_on(module: Module, call: ast.Call) -> Iterator[tuple[Sequence[ast.expr], Kernel]]:
+    """What a function that is given a kernel takes as *args, to hand it on in this order; for the first such kernel."""
+    kernels = {each.name: each for each in module.kernels}
+    for function in calls(module).called(call):
+        count = len(function.args.posonlyargs) + len(function.args.args)
+        if function.args.vararg is None or any(isinstance(each, ast.Starred) for each in call.args):
+            continue
+        given = [kernels[each.id] for each in call.args[:count] if isinstance(each, ast.Name) and each.id in kernels]
+        yield from ((call.args[count:], kernel) for kernel in given[:1])
+
+
+def _exchanged(module: Module, first: ast.expr, second: ast.expr) -> Fix:
+    texts = module.source(first), module.source(second)
+    edits = module.replacement(first, texts[1]), module.replacement(second, texts[0])
+    return Fix(f"Swap {texts[0]} and {texts[1]}", edits)
 
 
 def _name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return node.attr if node.value.id in ("cfg", "config", "best_cfg", "self") else ""
+        return node.attr
     return node.id if isinstance(node, ast.Name) else ""
 
 

@@ -44,6 +44,8 @@ class ZeroDivisor(Rule):
         KERNEL + "def double(x):\n    y = torch.empty_like(x)\n"
         "    n = torch.cuda.get_device_properties(x.device).multi_processor_count\n"
         f"    grid = (n // x.shape[0],)\n    {LAUNCH}\n    return y\n",
+        KERNEL + "def chunks(shape, tile):\n    blocks = ct.cdiv(shape[0], tile)\n"
+        "    return ct.cdiv(shape[1], 512 // blocks)\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:

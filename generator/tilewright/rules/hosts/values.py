@@ -110,6 +110,8 @@ def is_dimension(module: Module, node: ast.expr, depth: int = _DEPTH) -> bool:
             )
         case ast.Attribute(attr="shape"):
             return True
+        case ast.Subscript(value=ast.Name(id="shape" | "size" | "sizes") as name) if is_argument(module, name):
+            return True
         case ast.Subscript(value=value) | ast.Starred(value=value):
             return is_dimension(module, value, depth - 1)
         case ast.Call(func=ast.Attribute(attr="numel" | "size")):

@@ -43,6 +43,12 @@ class ViewOfStrided(Rule):
         "    _launch(x.view(-1), y.view(-1))\n    return y\n",
         WITH_LAUNCHER + "def double(x):\n    flat = x.view(-1, x.shape[-1])\n    y = torch.empty_like(flat)\n"
         "    _launch(flat, y)\n    return y.view(x.shape)\n",
+        WITH_LAUNCHER + "def double(x):\n    y = torch.empty_like(x, memory_format=torch.contiguous_format)\n"
+        "    _launch(*(t.view(-1, x.shape[-1]) for t in (x, y)))\n    return y\n",
+        "import math\n"
+        + WITH_LAUNCHER
+        + "def double(x):\n    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)\n"
+        "    _launch(*(t.view(math.prod(x.shape[:-1]), -1) for t in (x, y)))\n    return y\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -56,16 +62,17 @@ class ViewOfStrided(Rule):
             match call.func:
                 case ast.Attribute(value=ast.Name() as tensor, attr="view"):
                     function = module.function_of(call)
-                    if function not in launching or function is None or not _merges(call):
+                    if function not in launching or function is None or not _merges(module, call):
                         continue
-                    if not is_argument(module, tensor) or _cares(module, function):
+                    arguments = [each for each in _meant(module, tensor) if is_argument(module, each)]
+                    if not arguments or _cares(module, function):
                         continue
-                    if len(call.args) == 1 and not _has_dimensions(function, tensor.id):
+                    if len(call.args) == 1 and not any(_has_dimensions(function, each.id) for each in arguments):
                         continue
                     yield self.finding(
                         module,
                         call,
-                        f"{module.source(call)} fails where {tensor.id} is not contiguous",
+                        f"{module.source(call)} fails where {arguments[0].id} is not contiguous",
                         fix=self._fix(module, call.func, tensor),
                     )
 
@@ -76,11 +83,32 @@ class ViewOfStrided(Rule):
         return Fix("Use reshape, which copies where it must", (edit,))
 
 
-def _merges(call: ast.Call) -> bool:
-    """Whether a view may merge dimensions: it is flat, or keeps but one of its sizes."""
+def _meant(module: Module, tensor: ast.Name) -> Iterator[ast.Name]:
+    """The name itself; of a variable of `for t in (x, y)` the names that it stands for."""
+    for binding in definitions(module).reaching(tensor):
+        match module.parent(binding.node):
+            case ast.comprehension(iter=ast.Tuple(elts=elements) | ast.List(elts=elements)):
+                yield from (each for each in elements if isinstance(each, ast.Name))
+            case _:
+                yield tensor
+
+
+def _merges(module: Module, call: ast.Call) -> bool:
+    """Whether a view may merge dimensions: it is flat, keeps but one of its sizes, or names a product of some."""
     sizes = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple | ast.List) else call.args
     first = sizes[0] if sizes else None
-    return isinstance(first, ast.UnaryOp) and isinstance(first.operand, ast.Constant) and len(sizes) <= 2
+    flat = isinstance(first, ast.UnaryOp) and isinstance(first.operand, ast.Constant) and len(sizes) <= 2
+    return flat or any(_is_product(module, each) for each in sizes)
+
+
+def _is_product(module: Module, size: ast.expr) -> bool:
+    """Whether a size is that of a run of dimensions: `math.prod(x.shape[:-1])`."""
+    values = [each.expression for each in definitions(module).reaching(size)] if isinstance(size, ast.Name) else [size]
+    for value in values:
+        match value:
+            case ast.Call(args=[ast.Subscript(slice=ast.Slice())]) if module.names.resolve(value.func) == "math.prod":
+                return True
+    return False
 
 
 def _has_dimensions(function: Function, name: str) -> bool:
@@ -116,10 +144,14 @@ def _names_stored(module: Module, launch: Launch) -> set[str]:
 
 
 def _cares(module: Module, function: Function) -> bool:
-    """Whether the function, or one that calls it, says anything about contiguity."""
+    """Whether the function, or one that calls it, says anything about the contiguity of an argument.
+
+    Where a result may be stored, `out.is_contiguous()`, and how one is allocated say nothing about arguments.
+    """
     for each in calls(module).callers(function):
         for node in walk(each):
             name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-            if "contiguous" in name or name == "input_guard":
+            of_result = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "out"
+            if name == "input_guard" or ("contiguous" in name and name != "contiguous_format" and not of_result):
                 return True
     return False

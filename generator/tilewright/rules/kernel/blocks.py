@@ -13,6 +13,8 @@ from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.memory import entries_of
 from tilewright.rules.rule import Proof
+from tilewright.rules.symbols import Atom
+from tilewright.rules.symbols import Polynomial
 from tilewright.rules.values import Array
 from tilewright.rules.values import Scalar
 from tilewright.rules.values import Tile
@@ -41,6 +43,14 @@ def split_sum_kernel(X, Y, TILE: ct.Constant[int]):
     tile = ct.load(X, (m, part), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     ct.store(Y, (m, part), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
 ''',
+        HEAD
+        + '''@ct.kernel
+def copy_tiles_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, N) = X (M, N)."""
+    across = ct.cdiv(X.shape[1], TILE)
+    m, n = ct.bid(0) // across, ct.bid(0) % across
+    ct.store(Y, (m, n), ct.load(X, (m, n), (1, TILE)))
+''',
     )
     INVALID: ClassVar = (
         HEAD
@@ -50,6 +60,14 @@ def split_sum_kernel(X, Y, TILE: ct.Constant[int]):
     m, part = ct.bid(0), ct.bid(1)
     tile = ct.load(X, (m, part), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     ct.store(Y, (m, 0), ct.sum(tile, 1, keepdims=True).astype(Y.dtype))
+''',
+        HEAD
+        + '''@ct.kernel
+def copy_tiles_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, N) = X (M, N)."""
+    across = ct.cdiv(X.shape[1], TILE)
+    m, n = ct.bid(0) // across, ct.bid(0) % across
+    ct.store(Y, (m, 0), ct.load(X, (m, n), (1, TILE)))
 ''',
     )
 
@@ -61,13 +79,21 @@ def split_sum_kernel(X, Y, TILE: ct.Constant[int]):
         stores = flow.named("store", "scatter")
         unread = {axis for axis in reads if stores and not any(axis in _axes(each) for each in stores)}
         for store in stores:
-            if store.conditions or not all(_is_known(each) for each in entries_of(_index(store))):
+            if not all(map(flow.is_flag, store.conditions)) or not all(
+                _is_known(each) for each in entries_of(_index(store))
+            ):
                 return
         for axis in sorted(unread):
             if any(_grid_is_one(flow, axis)):
                 continue
             message = (
                 f"what is written does not depend on ct.bid({axis}): all blocks along that axis write the same elements"
+            )
+            yield self.finding(flow.module, stores[0].node, message)
+        for part, other in _dropped(flow.named("load", "gather"), stores):
+            message = (
+                f"what is read depends on the quotient and the remainder of a block's number, what is written on its "
+                f"{other} alone: blocks that differ in the {part} write the same elements"
             )
             yield self.finding(flow.module, stores[0].node, message)
 
@@ -81,14 +107,45 @@ def _is_known(entry: Value) -> bool:
     return number is not None and not number.has("merge", "other")
 
 
-def _axes(operation: Operation) -> set[int]:
-    found: set[int] = set()
+def _numbers(operation: Operation) -> Iterator[Polynomial]:
     for entry in entries_of(_index(operation)):
         number = entry.number if isinstance(entry, Scalar) else entry.element if isinstance(entry, Tile) else None
-        for atom in number.atoms() if number is not None else ():
-            if atom.kind == "bid" and isinstance(atom.key[0], int):
-                found.add(atom.key[0])
-    return found
+        if number is not None:
+            yield number
+
+
+def _axes(operation: Operation) -> set[int]:
+    atoms = (atom for number in _numbers(operation) for atom in number.atoms())
+    return {atom.key[0] for atom in atoms if atom.kind == "bid" and isinstance(atom.key[0], int)}
+
+
+def _dropped(loads: list[Operation], stores: list[Operation]) -> Iterator[tuple[str, str]]:
+    """Of a number cut into quotient and remainder, both of which are read at: which part no store depends on."""
+    read = {atom for each in loads for number in _numbers(each) for atom in number.atoms()}
+    written = {atom for each in stores for number in _numbers(each) for atom in number.atoms()}
+    for quotient in read:
+        remainder = Atom("mod", quotient.key)
+        if quotient.kind != "floor" or remainder not in read or not any(each.has("bid") for each in quotient.parts):
+            continue
+        for part, other, said in (
+            (quotient, remainder, ("quotient", "remainder")),
+            (remainder, quotient, ("remainder", "quotient")),
+        ):
+            whole = quotient.parts[0].atom
+            if part in written or other not in written or whole is None:
+                continue
+            if not any(whole in _outside(number, other) for each in stores for number in _numbers(each)):
+                yield said
+
+
+def _outside(number: Polynomial, known: Atom) -> Iterator[Atom]:
+    """The atoms of a number but those inside of one."""
+    for monomial, _ in number.terms:
+        for atom in monomial:
+            if atom != known:
+                yield atom
+                for part in atom.parts:
+                    yield from _outside(part, known)
 
 
 def _grid_is_one(flow: Flow, axis: int) -> Iterator[bool]:

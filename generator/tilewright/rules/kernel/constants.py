@@ -55,5 +55,6 @@ def scale_kernel(X, Y, N, TILE: ct.Constant[int]):
                 message = f"{flow.kernel.name} does not use {parameter.name}"
                 if parameter.constant:
                     message += ", but is compiled again for each of its values"
-                severity = Severity.WARNING if parameter.constant else Severity.INFO
-                yield self.finding(flow.module, parameter.node, message, severity=severity)
+                else:
+                    message += ", so what a launch passes for it changes nothing"
+                yield self.finding(flow.module, parameter.node, message)

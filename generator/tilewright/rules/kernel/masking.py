@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tilewright.rules.calls import is_guard
+from tilewright.rules.definitions import values_of
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
 from tilewright.rules.flow import Flow
@@ -114,8 +115,11 @@ class EmptyRow(KernelRule):
     """An online softmax that starts at -inf, of rows that a mask may empty."""
 
     code = "TW216"
-    severity = Severity.INFO
-    why = "Where a mask leaves nothing of a row, its largest element stays -inf, and exp(-inf - -inf) is NaN."
+    severity = Severity.WARNING
+    why = (
+        "Where a mask leaves nothing of a row, or all of its first tile is -inf, the largest element so far stays "
+        "-inf, and exp(-inf - -inf) is NaN for the whole row."
+    )
     advice = "Start with a large negative number such as -1e30, or replace -inf: `ct.where(m == -math.inf, 0.0, m)`."
     proof = Proof.NUMBERS
     VALID: ClassVar = (
@@ -168,12 +172,22 @@ def shifted_exp_sum_kernel(X, Y, N: int, TILE: ct.Constant[int]):
             left = operation.nodes["x"]
             loops = [loop for loop in operation.loops if loop in masked]
             if isinstance(left, ast.Name) and any((left.id, loop) in starts for loop in loops):
+                if _is_chosen(flow, operation.nodes["y"]):
+                    continue
                 differences[id(operation.result)] = operation, left.id
         for operation in flow.named("exp", "exp2", "mul"):
             found = differences.get(id(operation.value("x")))
             if found is not None:
                 message = f"{found[1]} starts at -inf: in a row that is masked as a whole this is NaN"
-                yield self.finding(flow.module, found[0].node, message)
+                # Products are finite, and masks of attention nearly always leave something; an array may hold -inf
+                severity = Severity.INFO if flow.named("mma", "mma_scaled", "matmul") else None
+                yield self.finding(flow.module, found[0].node, message, severity=severity)
+
+
+def _is_chosen(flow: Flow, node: ast.expr) -> bool:
+    """Whether a value may be replaced, as by `ct.where(ct.abs(m) == math.inf, 0.0, m)`."""
+    values = values_of(flow.module, node, node)
+    return any(isinstance(each, ast.Call) and flow.module.names.tile(each.func) == "where" for each in values)
 
 
 def _numbers(values: Mapping[str, Value]) -> set[float | None]:

@@ -29,8 +29,9 @@ _WIDE = re.compile(r"\.(float32|float64|float|double|u?int\d+|int|long|short|boo
 def _half(flow: Flow, value: Value, *, stored: bool = True) -> str | None:
     """How a dtype that is, or may be, half precision is said.
 
-    With `stored` that of an array counts only where the kernel also stores values of that dtype: then it is one of the
-    operands, and no table of statistics, which are kept in float32.
+    With `stored` that of an array counts only where the kernel also stores values of that dtype, or computes with them
+    and values of another array alike: then it is one of the operands, and no table of statistics, which are kept in
+    float32.
     """
     dtype = value.dtype if isinstance(value, Tile | Scalar) else None
     if dtype in HALF:
@@ -39,13 +40,26 @@ def _half(flow: Flow, value: Value, *, stored: bool = True) -> str | None:
     known = flow.launches.dtypes(array) if array else None
     if known and all(_WIDE.search(each) for each in known):
         return None
-    return f"the dtype of {array}" if array and (not stored or _is_stored(flow, dtype)) else None
+    return f"the dtype of {array}" if array and (not stored or _is_operand(flow, dtype)) else None
 
 
 def _severity(flow: Flow, value: Value) -> Severity:
     """A warning where the value is of half precision, or the file says that its tensors may be."""
     known = isinstance(value, Tile | Scalar) and value.dtype in HALF
     return Severity.WARNING if known or _HALF_WORDS.search(flow.module.text) else Severity.INFO
+
+
+def _is_operand(flow: Flow, dtype: str | None) -> bool:
+    return _is_stored(flow, dtype) or _meets_another(flow, dtype)
+
+
+def _meets_another(flow: Flow, dtype: str | None) -> bool:
+    """Whether a value of a dtype is added to, or subtracted from, one of another array's that was not converted."""
+    for each in flow.named("add", "sub"):
+        dtypes = {x.dtype for x in (each.value("x"), each.value("y")) if isinstance(x, Tile)}
+        if len(dtypes) == 2 and dtype in dtypes and all(map(of_array, dtypes)):
+            return True
+    return False
 
 
 def _is_stored(flow: Flow, dtype: str | None) -> bool:
@@ -213,6 +227,13 @@ def softplus_kernel(X, Y, TILE: ct.Constant[int]):
     """Y (N,) of float16 = log(1 + exp(x)) of X (N,) of float16."""
     tile = ct.load(X, (ct.bid(0),), (TILE,))
     ct.store(Y, (ct.bid(0),), ct.log(1.0 + ct.exp(tile)))
+''',
+        HEAD
+        + '''@ct.kernel
+def softplus_add_kernel(X, Z, Y, TILE: ct.Constant[int]):
+    """Y (N,) of float16 = log(1 + exp(x)) + z of X (N,) of float16 and Z (N,) of float16."""
+    x, z = ct.load(X, (ct.bid(0),), (TILE,)), ct.load(Z, (ct.bid(0),), (TILE,))
+    ct.store(Y, (ct.bid(0),), (ct.log(1.0 + ct.exp(x)) + z).astype(Y.dtype))
 ''',
     )
 

@@ -14,6 +14,7 @@ from tilewright.rules.kernel_rule import HEAD
 from tilewright.rules.kernel_rule import KernelRule
 from tilewright.rules.kernel_rule import tile_alias
 from tilewright.rules.rule import Proof
+from tilewright.rules.source import Module
 from tilewright.rules.symbols import Polynomial
 from tilewright.rules.values import Scalar
 from tilewright.rules.values import Sequence
@@ -82,6 +83,16 @@ def row_sum(x, out):
 ''',
         HEAD
         + '''@ct.kernel
+def copy_rows_kernel(X, Y, N: ct.Constant[int]):
+    """Y (M, N) = X (M, N)."""
+    ct.store(Y, (ct.bid(0), 0), ct.load(X, (ct.bid(0), 0), (1, N)))
+
+
+def copy_rows(x, out):
+    ct.launch(torch.cuda.current_stream(), (x.shape[0],), copy_rows_kernel, (x, out, min(x.shape[1], 1024)))
+''',
+        HEAD
+        + '''@ct.kernel
 def copy_kernel(X, Y):
     """Y (N,) = X (N,)."""
     tile = ct.load(X, (ct.bid(0),), (100,))
@@ -100,7 +111,7 @@ def copy_kernel(X, Y):
             if parameter is None or operation.name in ("reshape", "broadcast_to", "extract"):
                 continue
             given = flow.launches.given(parameter)
-            lengths = [each for each in given if is_dimension(flow.module, each)]
+            lengths = [each for each in given if _may_be_length(flow.module, each)]
             if lengths and len(lengths) == len(given) and not flow.launches.is_restricted(parameter):
                 message = (
                     f"{parameter}, the size of a tile, is {ast.unparse(lengths[0])} as the host passes it: the kernel "
@@ -108,6 +119,14 @@ def copy_kernel(X, Y):
                 )
                 declared = next(each.node for each in flow.kernel.parameters if each.name == parameter)
                 yield self.finding(flow.module, declared, message, severity=Severity.WARNING)
+
+
+def _may_be_length(module: Module, node: ast.expr) -> bool:
+    """Whether the host passes the length of a tensor as it is, perhaps only where that is below a limit."""
+    match node:
+        case ast.Call(func=ast.Name(id="min"), args=arguments):
+            return any(is_dimension(module, each) for each in arguments)
+    return is_dimension(module, node)
 
 
 def _parameter(number: Polynomial | None) -> str | None:

@@ -87,7 +87,7 @@ class DeadLocal(FunctionRule):
     """A local variable that is not used."""
 
     code = "TW284"
-    severity = Severity.INFO
+    severity = Severity.WARNING
     why = "A mask that is computed and not used is often one that was meant to be."
     advice = "Use it, or remove it."
     VALID: ClassVar = (
