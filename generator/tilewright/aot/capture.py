@@ -18,6 +18,7 @@ class Launch:
     """A kernel and the arguments of one launch of it."""
 
     kernel: Any
+    grid: tuple[int, ...]
     arguments: tuple[Any, ...]
     aligned: bool  # whether arrays may be assumed to start at a multiple of 16 bytes
 
@@ -52,7 +53,7 @@ class Recorder:
             raise TypeError(f"the grid must be a tuple of integers, got {grid!r}")
         if len(grid) > 3 or not all(0 < n < 2**24 for n in grid) or any(n > 65535 for n in grid[1:]):
             raise ValueError(f"the grid must be at most (16777215, 65535, 65535) and nowhere 0, got {grid}")
-        self._launches.append(Launch(kernel=kernel, arguments=arguments, aligned=self.aligned))
+        self._launches.append(Launch(kernel=kernel, grid=grid, arguments=arguments, aligned=self.aligned))
 
     def take(self) -> list[Launch]:
         """Launches since the last call."""

@@ -25,6 +25,7 @@ from tilewright.aot.standin import StandIn
 from tilewright.cutile.targets import Target
 from tilewright.model.kernel import CaptureFailure
 from tilewright.model.kernel import CompiledKernel
+from tilewright.model.kernel import Resources
 
 
 @dataclass(frozen=True)
@@ -80,23 +81,31 @@ def compile_kernel(
     kernel: CompiledKernel, function: Any, signature: KernelSignature, target: Target, time_limit: float
 ) -> CompiledKernel:
     """Compile one kernel; whatever goes wrong is its result."""
-    cubin = io.BytesIO()
     start = time.perf_counter()
 
     def result(**found: Any) -> CompiledKernel:
         return replace(kernel, seconds=round(time.perf_counter() - start, 3), **found)
 
     try:
-        with ct.compiler_timeout(time_limit):
-            export_kernel(function, [signature], cubin, gpu_code=target.name, output_format="cubin")
-        resources = read_resources(cubin.getvalue())[kernel.symbol]
+        resources = read_resources(export_cubin(function, signature, target, time_limit))[kernel.symbol]
     except Exception as error:
         return result(error=describe_error(error))
-    refusal = ""
-    if resources.shared_bytes > target.shared_kib * 1024:
-        needed = f"{resources.shared_bytes / 1024:.0f} KiB"
-        refusal = f"needs {needed} of shared memory; a block may have {target.shared_kib}"
-    return result(resources=resources, error=refusal)
+    return result(resources=resources, error=beyond_limit(resources, target))
+
+
+def export_cubin(function: Any, signature: KernelSignature, target: Target, time_limit: float) -> bytes:
+    """What the compiler makes of a kernel; raises what it raises."""
+    cubin = io.BytesIO()
+    with ct.compiler_timeout(time_limit):
+        export_kernel(function, [signature], cubin, gpu_code=target.name, output_format="cubin")
+    return cubin.getvalue()
+
+
+def beyond_limit(resources: Resources, target: Target) -> str:
+    """Why the architecture cannot launch it, or nothing."""
+    if resources.shared_bytes <= target.shared_kib * 1024:
+        return ""
+    return f"needs {resources.shared_bytes / 1024:.0f} KiB of shared memory; a block may have {target.shared_kib}"
 
 
 def warm_up(target: Target) -> None:

@@ -11,12 +11,14 @@ from tilewright.model.measurement import Spread
 _LARGEST_COPY = 2**31  # bytes: far more than any cache holds
 _SIDE = {2: 8192}  # of the matrices, by bytes of an element
 _OTHER_SIDE = 4096
-Clock = Callable[[Callable[[], Any]], Spread]
+Clock = Callable[[Callable[[], Any]], Spread]  # milliseconds of a call
 
 
-def measure(call: Callable[[], Any]) -> Spread:
-    """Milliseconds of a call, with cold caches, over about a tenth of a second."""
-    low, median, high = triton.testing.do_bench(call, warmup=25, rep=100, quantiles=[0.2, 0.5, 0.8])
+def measure(call: Callable[[], Any], milliseconds: int = 100) -> Spread:
+    """How long a call takes, with cold caches, by as many calls as fit into a time."""
+    low, median, high = triton.testing.do_bench(
+        call, warmup=milliseconds // 4, rep=milliseconds, quantiles=[0.2, 0.5, 0.8]
+    )
     return Spread(median=median, low=low, high=high)
 
 

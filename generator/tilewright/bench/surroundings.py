@@ -9,9 +9,10 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
 
+from tilewright import __version__
 from tilewright.model.measurement import Surroundings
 
-_DISTRIBUTIONS = ("tilewright", "torch", "triton", "cuda-tile")
+_DISTRIBUTIONS = ("torch", "triton", "cuda-tile")
 _OF_PEERS = {"tilegym": "tilegym", "liger": "liger-kernel"}  # distributions of peers that are not called as they are
 
 
@@ -40,8 +41,13 @@ def surroundings(*, gpu: str, arch: str, driver: str, contestants: Iterable[str]
         gpu=gpu,
         arch=arch,
         driver=driver,
-        versions={name: _version(name) for name in (*_DISTRIBUTIONS, *sorted(peers))},
+        versions=versions(peers),
     )
+
+
+def versions(further: Iterable[str] = ()) -> dict[str, str]:
+    """Versions of what times depend on; empty where it is not installed."""
+    return {"tilewright": __version__} | {name: _version(name) for name in (*_DISTRIBUTIONS, *sorted(further))}
 
 
 def _version(distribution: str) -> str:

@@ -24,6 +24,7 @@ from tilewright.cli.register import register
 from tilewright.cli.remove import remove
 from tilewright.cli.run import run
 from tilewright.cli.status import status
+from tilewright.cli.tune import tune
 from tilewright.cli.update import update
 from tilewright.cli.verify import verify
 from tilewright.errors import UsageError
@@ -93,6 +94,7 @@ for panel, name, function in (
     ("Check", "verify", verify),
     ("Check", "run", run),
     ("Measure", "bench", bench),
+    ("Measure", "tune", tune),
 ):
     app.command(name, cls=Verb, rich_help_panel=panel, context_settings=_SETTINGS.get(name))(function)
 

@@ -48,7 +48,7 @@ def bench(
     chosen = [operator for operator in chosen if "benchmark" not in operator.skip]
     if not chosen:
         raise NothingRanError(f"{host.root} has no operator to time.", hint="Add one: tilewright new my_op")
-    require_gpu("to time operators")
+    require_gpu("time operators on", otherwise="what is missing here: tilewright doctor")
     names = [name.strip() for name in against.split(",")] if against else None
     text = None if json == STDOUT else TextReport()
     measured = []

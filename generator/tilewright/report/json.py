@@ -11,8 +11,10 @@ from tilewright.model.host import Host
 from tilewright.model.kernel import Compilation
 from tilewright.model.measurement import OperatorBenchmark
 from tilewright.model.measurement import Surroundings
+from tilewright.model.operator import Operator
 from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
+from tilewright.tune.run import Tuning
 from tilewright.update.behind import Standing
 from tilewright.verify.doctor import Finding
 from tilewright.verify.status import OperatorStatus
@@ -63,6 +65,19 @@ def doctor(findings: Iterable[Finding]) -> Document:
 def bench(host: Host, found: Surroundings, benchmarks: Iterable[OperatorBenchmark]) -> Document:
     """Every contestant on every problem, and the limits of the run."""
     return {"host": _host(host), "surroundings": asdict(found), "operators": [_benchmark(each) for each in benchmarks]}
+
+
+def tuning(host: Host, operator: Operator, found: Tuning, *, written: bool, files: Sequence[Document]) -> Document:
+    """Every entry of an operator's table before and after, and what was tried."""
+    return {
+        "host": _host(host),
+        "operator": operator.name,
+        "date": found.date,
+        "gpu": found.gpu or None,
+        "entries": [asdict(entry) for entry in found.entries],
+        "written": written,
+        "files": list(files),
+    }
 
 
 def _benchmark(benchmark: OperatorBenchmark) -> Document:

@@ -16,8 +16,11 @@ from tilewright.model.outcome import StepOutcome
 from tilewright.model.outcome import Verdict
 from tilewright.report.bench import failures
 from tilewright.report.bench import fill
+from tilewright.report.tuning import BASES
+from tilewright.report.tuning import describe_values
 from tilewright.report.updates import change_lines
 from tilewright.report.updates import how_far
+from tilewright.tune.run import Tuning
 from tilewright.update.behind import Standing
 from tilewright.verify.doctor import Finding
 from tilewright.verify.doctor import State
@@ -81,6 +84,22 @@ class TextReport:
             self._console.print(table)
         for line in failures(benchmark):
             self._print(Text(line))
+
+    def tuning(self, tuning: Tuning) -> None:
+        """A row for each entry of the table, then why better candidates were not taken."""
+        table = self._table("entry", "arch", "dtype", "was", "is", "by")
+        for column in ("faster", "tried", "seconds"):
+            table.add_column(column, justify="right")
+        for entry in tuning.entries:
+            after = describe_values(entry.after) if entry.changed else "the same"
+            tried = f"{len(entry.trials)} of {entry.space}"
+            gain = "-" if entry.gain is None else f"{entry.gain:.1%}"
+            row = (entry.label, entry.arch, entry.dtype, describe_values(entry.before), after, BASES[entry.basis])
+            table.add_row(*row, gain, tried, f"{entry.seconds:.1f}")
+        self._console.print(table)
+        for entry in tuning.entries:
+            if entry.note:
+                self._print(Text(f"{entry.label}: {entry.note}"))
 
     def status(self, rows: Sequence[OperatorStatus], installed: str, standing: Standing) -> None:
         """Operators x steps x template version, then what is wrong, detached, or new in the template."""

@@ -62,7 +62,7 @@ def find_gpus() -> Devices:
     return Devices(gpus=tuple(Gpu(name=name, arch=arch) for name, arch in found["gpus"]))
 
 
-def require_gpu(purpose: str) -> Devices:
+def require_gpu(purpose: str, *, otherwise: str) -> Devices:
     """The GPUs, of which there is one at least.
 
     Raises:
@@ -71,8 +71,8 @@ def require_gpu(purpose: str) -> Devices:
     devices = find_gpus()
     if not devices.gpus:
         raise MissingError(
-            f"{devices.why_none} {purpose} on",
+            f"{devices.why_none} to {purpose}",
             expected="expected an NVIDIA GPU, with a driver, and a PyTorch that was built for it",
-            hint="run this on a machine with one; what is missing here: tilewright doctor",
+            hint=f"run this on a machine with one; {otherwise}",
         )
     return devices

@@ -1,0 +1,228 @@
+"""Read and rewrite the table of tiles and compiler hints on top of a kernel file, for one architecture.
+
+Such a table is a dictionary in the module. Its entries are calls of a dataclass of the file, as in
+`CONFIGS[2][9] = (_Config((128, 256, 64)), ...)`, found by the bytes of an element and the first major compute
+capability that they are for, or dictionaries of hints, as in `HINTS[8192] = {"occupancy": 4}`, whose values may differ
+between architectures by `ct.ByTarget`.
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from tilewright.errors import UsageError
+
+Values = dict[str, Any]
+_BY_TARGET = re.compile(r"(^|\.)ByTarget$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Which table, and which part of it: that for elements of so many bytes, on an architecture such as sm_90."""
+
+    name: str
+    arch: str
+    itemsize: int | None = None  # None: the table is one of hints, for elements of any size
+
+    @property
+    def major(self) -> int:
+        """Major compute capability of the architecture."""
+        return int(self.arch.removeprefix("sm_")[:-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One entry: how to name it, and the value of each field on this architecture."""
+
+    label: str
+    values: Values
+
+
+class Table:
+    """The part of a table that one architecture uses, in the text of a kernel file."""
+
+    def __init__(self, text: str, place: Place, *, path: PurePosixPath) -> None:
+        self.text = text
+        self._bytes = text.encode()
+        self._place = place
+        self._path = path
+        self._module = ast.parse(text)
+        self._lines = [0]
+        for line in self._bytes.splitlines(keepends=True):
+            self._lines.append(self._lines[-1] + len(line))
+        self._statement = self._assignment()
+        self._part, self._exact = self._find_part()
+        self._records = self._find_records()
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries, in the order of the file."""
+        return [Entry(label=label, values=self._read(record)) for label, record in self._records]
+
+    def replaced(self, index: int, values: Mapping[str, Any]) -> str:
+        """The text with these fields of one entry changed, on this architecture only."""
+        _, record = self._records[index]
+        start, end = self._span(record)
+        written = self._write(record, values)
+        if self._exact:
+            return self._spliced(start, end, written)
+        # Another architecture's part, which must stay: a copy of it follows, for this one
+        begin, stop = self._span(self._part)
+        part = (self._bytes[begin:start] + written.encode() + self._bytes[end:stop]).decode()
+        return self._spliced(stop, stop, f", {self._place.major}: {part}")
+
+    def signed(self, note: str) -> str:
+        """The text with a comment above the table that says where the values of this architecture come from."""
+        first = self._statement.lineno - 1
+        lines = self._bytes.splitlines(keepends=True)
+        mark = f"# {self._place.arch}: "
+        above = first
+        while above and lines[above - 1].startswith(b"#"):
+            above -= 1
+            if lines[above].startswith(mark.encode()):
+                return b"".join([*lines[:above], f"{mark}{note}\n".encode(), *lines[above + 1 :]]).decode()
+        return b"".join([*lines[:first], f"{mark}{note}\n".encode(), *lines[first:]]).decode()
+
+    def without(self) -> str:
+        """The text without the table: what stays the same whatever is found."""
+        start, end = self._span(self._statement)
+        return self._spliced(start, end, "")
+
+    def _assignment(self) -> ast.Assign:
+        for node in self._module.body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=self._place.name)], value=ast.Dict()):
+                    return node
+        raise self._unknown(f"has no table {self._place.name}")
+
+    def _find_part(self) -> tuple[ast.expr, bool]:
+        """What holds the entries, and whether it is for this architecture alone or its changes must be kept apart."""
+        table = self._statement.value
+        assert isinstance(table, ast.Dict)
+        if self._place.itemsize is None:
+            return table, True
+        generations = _items(table).get(self._place.itemsize)
+        if not isinstance(generations, ast.Dict):
+            raise self._unknown(f"has no {self._place.name}[{self._place.itemsize}]")
+        found = _items(generations)
+        known = [major for major in found if isinstance(major, int) and major <= self._place.major]
+        if not known:
+            raise self._unknown(f"has nothing for {self._place.arch} in {self._place.name}[{self._place.itemsize}]")
+        return found[max(known)], max(known) == self._place.major
+
+    def _find_records(self) -> list[tuple[str, ast.expr]]:
+        if isinstance(self._part, ast.Tuple):
+            prefix = f"{self._place.name}[{self._place.itemsize}][{self._place.major}]"
+            found = [(f"{prefix}[{index}]", node) for index, node in enumerate(self._part.elts)]
+        elif isinstance(self._part, ast.Dict):
+            found = [(f"{self._place.name}[{key!r}]", node) for key, node in _items(self._part).items()]
+        else:
+            raise self._unknown(f"has a {self._place.name} whose entries are in no tuple or dictionary")
+        for label, node in found:
+            if not isinstance(node, ast.Call | ast.Dict):
+                raise self._unknown(f"has an entry {label} that is no call or dictionary")
+        return found
+
+    def _read(self, record: ast.expr) -> Values:
+        if isinstance(record, ast.Dict):
+            return self._constants(_items(record))
+        assert isinstance(record, ast.Call)
+        fields = self._fields(record)
+        return self._constants(fields | _bound(record, fields))
+
+    def _write(self, record: ast.expr, values: Mapping[str, Any]) -> str:
+        if isinstance(record, ast.Dict):
+            written = {str(name): self._source(node) for name, node in _items(record).items()}
+            for name, value in values.items():
+                written[name] = self._for_target(_items(record).get(name), value)
+            return "{" + ", ".join(f'"{name}": {text}' for name, text in written.items()) + "}"
+        assert isinstance(record, ast.Call)
+        fields = self._fields(record)
+        given = {name: self._source(node) for name, node in _bound(record, fields).items()}
+        positional = list(fields)[: len(record.args)]
+        for name, value in values.items():
+            given[name] = repr(value)
+        defaults = {name: self._source(node) for name, node in fields.items() if node}
+        keywords = [n for n in fields if n in given and n not in positional and given[n] != defaults.get(n)]
+        arguments = [given[name] for name in positional] + [f"{name}={given[name]}" for name in keywords]
+        return f"{self._source(record.func)}({', '.join(arguments)})"
+
+    def _fields(self, call: ast.Call) -> dict[str, ast.expr | None]:
+        """Fields of the dataclass that is called, with their defaults."""
+        name = self._source(call.func)
+        for node in self._module.body:
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                return {
+                    each.target.id: each.value
+                    for each in node.body
+                    if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+                }
+        raise self._unknown(f"calls {name} in {self._place.name}, which is no class of the file")
+
+    def _constants(self, nodes: Mapping[Any, ast.expr | None]) -> Values:
+        """Those of the values that are constants on this architecture."""
+        found: Values = {}
+        for name, node in nodes.items():
+            if isinstance(node, ast.Call) and _BY_TARGET.search(self._source(node.func)):
+                targets = self._targets(node)
+                found[str(name)] = targets.get(self._place.arch, targets.get("default"))
+            elif node is not None:
+                with suppress(ValueError):
+                    found[str(name)] = ast.literal_eval(node)
+        return found
+
+    def _targets(self, call: ast.Call) -> Values:
+        return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+
+    def _for_target(self, node: ast.expr | None, value: Any) -> str:
+        """The value for this architecture beside those that the node has for the others."""
+        if isinstance(node, ast.Call):
+            function, targets = self._source(node.func), self._targets(node)
+        else:
+            function, targets = "ct.ByTarget", {} if node is None else {"default": ast.literal_eval(node)}
+        targets[self._place.arch] = value
+        default = targets.pop("default", None)
+        targets = {arch: found for arch, found in sorted(targets.items(), key=_by_number) if found != default}
+        if not targets:
+            return repr(default)
+        found = targets if default is None else {**targets, "default": default}
+        return f"{function}({', '.join(f'{name}={each!r}' for name, each in found.items())})"
+
+    def _source(self, node: ast.expr) -> str:
+        start, end = self._span(node)
+        return self._bytes[start:end].decode()
+
+    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert node.end_lineno
+        assert node.end_col_offset is not None
+        start, end = node.lineno, node.end_lineno
+        return self._lines[start - 1] + node.col_offset, self._lines[end - 1] + node.end_col_offset
+
+    def _spliced(self, start: int, end: int, text: str) -> str:
+        return (self._bytes[:start] + text.encode() + self._bytes[end:]).decode()
+
+    def _unknown(self, what: str) -> UsageError:
+        return UsageError(
+            f"{self._path} {what}",
+            expected="expected a table as the template of its family has it",
+            hint="bring the operator up to date: tilewright update",
+        )
+
+
+def _items(node: ast.Dict) -> dict[Any, ast.expr]:
+    pairs = zip(node.keys, node.values, strict=True)
+    return {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
+
+
+def _bound(call: ast.Call, fields: Mapping[str, object]) -> dict[str, ast.expr]:
+    """Arguments of the call by the names of the fields."""
+    keywords = {str(keyword.arg): keyword.value for keyword in call.keywords}
+    return dict(zip(fields, call.args, strict=False)) | keywords
+
+
+def _by_number(item: tuple[str, Any]) -> int:
+    return int(item[0].removeprefix("sm_"))

@@ -1,0 +1,157 @@
+"""Compile candidates side by side, time them one at a time, and remember both."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from queue import LifoQueue
+from typing import Any
+
+from tilewright.bench.child import Child
+from tilewright.bench.run import PEERS
+from tilewright.model.operator import Operator
+from tilewright.tune.guard import Guard
+from tilewright.tune.notebook import Notebook
+
+COMMAND = ("-m", "tilewright.tune")
+PATIENCE = 90.0  # seconds for one candidate on one size, or for its compilation
+_JOBS = 8  # processes that compile, each with a PyTorch of its own in memory
+Size = Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """What a candidate comes to on each size, or why it cannot be used."""
+
+    keys: tuple[str, ...] = ()  # equal where the same kernels are launched in the same way
+    spilled: int = 0  # bytes for each thread, in the worst of the kernels
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    """Median time of a candidate on one size, or why there is none."""
+
+    milliseconds: float | None = None
+    error: str = ""
+
+
+class Laboratory:
+    """The child processes for one operator and architecture."""
+
+    def __init__(
+        self,
+        operator: Operator,
+        arch: str = "",
+        *,
+        jobs: int | None = None,
+        patience: float = PATIENCE,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self.notebook: Notebook | None = None
+        self._arch = arch  # empty until the GPU that is here is asked for
+        self._setup = _setup(operator)
+        self._folder = operator.host.root
+        self._command = command
+        self._patience = patience
+        self._jobs = jobs or min(_JOBS, os.cpu_count() or 1)
+        self._guards: list[Guard] = []
+        self._timer = self._guard({"target": None})
+        self._compilers: LifoQueue[Guard] = LifoQueue()
+        self._multiprocessors = 0
+
+    def __enter__(self) -> "Laboratory":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        for guard in self._guards:
+            guard.end()
+
+    def gpu(self) -> dict[str, Any]:
+        """The GPU that is measured on; from now on candidates are compiled for it."""
+        self._arch, self._multiprocessors = self._timer.ready["arch"], self._timer.ready["multiprocessors"]
+        return self._timer.ready
+
+    def benchmark(self) -> dict[str, Any]:
+        """Names of the sizes, sizes, and the bytes of an element of each dtype."""
+        if self._compilers.empty():
+            for _ in range(self._jobs):
+                setup = {"target": self._arch, "multiprocessors": self._multiprocessors}
+                self._compilers.put(self._guard(setup, CUDA_VISIBLE_DEVICES=""))
+        compiler = self._compilers.get()
+        self._compilers.put(compiler)
+        return compiler.ready
+
+    def compile(self, texts: Sequence[str], sizes: Sequence[Size], dtype: str) -> list[Compiled]:
+        """What each candidate comes to."""
+        self.benchmark()
+        with ThreadPoolExecutor(self._jobs) as pool:
+            try:
+                return list(pool.map(partial(self._compile, sizes=sizes, dtype=dtype), texts))
+            except BaseException:  # the user, most likely: what is under way is no result
+                self.notebook = None
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._end()
+                raise
+
+    def _compile(self, text: str, sizes: Sequence[Size], dtype: str) -> Compiled:
+        about = ("compile", self._arch, text, sizes, dtype)
+        found = self._find(*about)
+        if found is None:
+            compiler = self._compilers.get()
+            try:
+                found = compiler.ask(do="compile", text=text, sizes=sizes, dtype=dtype)
+            finally:
+                self._compilers.put(compiler)
+            self._keep(found, *about)
+        return Compiled(
+            keys=tuple(found.get("keys", ())), spilled=found.get("spilled", 0), error=found.get("error", "")
+        )
+
+    def time(self, text: str, key: str, size: Size, dtype: str, milliseconds: int) -> Timed:
+        """How long a candidate takes that comes to `key`, measured for so many milliseconds, after a check."""
+        about = ("time", key, size, dtype, milliseconds)
+        found = self._find(*about)
+        if found is None:
+            found = self._timer.ask(do="time", text=text, size=size, dtype=dtype, milliseconds=milliseconds)
+            self._keep(found, *about)
+        return Timed(milliseconds=found.get("milliseconds", {}).get("median"), error=found.get("error", ""))
+
+    def check(self, text: str, dtype: str) -> str:
+        """Why a candidate is wrong on the cases of the operator's tests, in a process that has seen nothing else."""
+        self._timer.end()
+        return str(self._timer.ask(do="check", text=text, dtype=dtype).get("error", ""))
+
+    def _find(self, *key: object) -> Any:
+        return self.notebook.find(*key) if self.notebook else None
+
+    def _keep(self, found: Any, *key: object) -> None:
+        if self.notebook:
+            self.notebook.keep(found, *key)
+
+    def _guard(self, setup: dict[str, Any], **environment: str) -> Guard:
+        start = partial(Child, self._command, folder=self._folder, environment=environment)
+        self._guards.append(Guard(start, self._setup | setup, patience=self._patience))
+        return self._guards[-1]
+
+
+def _setup(operator: Operator) -> dict[str, Any]:
+    """What a child has to know of the operator."""
+    host = operator.host
+    return {
+        "paths": [str(path) for path in operator.import_paths],
+        "operator": {
+            "name": operator.name,
+            "function": operator.function,
+            "package": host.operators_module,
+            "backend": f"{host.import_name}.backend",
+            "benchmark": operator.module(operator.benchmark),
+            "peers": operator.module(operator.benchmark.with_name(PEERS)),
+        },
+        "kernel": {"module": operator.module(operator.kernel), "path": str(operator.path(operator.kernel))},
+        "test": operator.module(operator.test),
+    }

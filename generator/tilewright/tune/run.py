@@ -1,0 +1,168 @@
+"""Tune an operator: on the GPU that is here, and for other architectures by what the compiler reports."""
+
+import datetime
+import hashlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from pathlib import PurePosixPath
+
+from tilewright.bench.surroundings import versions
+from tilewright.codemod.table import Place
+from tilewright.codemod.table import Table
+from tilewright.config import read_answers
+from tilewright.cutile.targets import Target
+from tilewright.cutile.toolchain import is_installed
+from tilewright.errors import NothingRanError
+from tilewright.errors import UsageError
+from tilewright.model.change import ChangeSet
+from tilewright.model.change import FileChange
+from tilewright.model.operator import Operator
+from tilewright.model.tuning import TunedEntry
+from tilewright.tune.laboratory import Laboratory
+from tilewright.tune.laboratory import Size
+from tilewright.tune.notebook import Notebook
+from tilewright.tune.notebook import folder
+from tilewright.tune.space import Choices
+from tilewright.tune.tuner import Progress
+from tilewright.tune.tuner import Tuner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """What was found for one operator, and the kernel file that says so."""
+
+    entries: tuple[TunedEntry, ...]
+    gpu: dict[str, str]  # name, architecture and driver; empty where nothing was measured
+    date: str
+    before: bytes
+    after: bytes
+
+    def changes(self, operator: Operator) -> ChangeSet:
+        """The change of the kernel file.
+
+        Raises:
+            UsageError: It was edited in the meantime.
+        """
+        root, path = operator.host.root, operator.kernel
+        if (root / path).read_bytes() != self.before:
+            raise UsageError(
+                f"{path} was edited while it was tuned",
+                expected="expected it as it was when the search began",
+                hint="run the command again: what was measured is kept",
+            )
+        changed = () if self.after == self.before else (FileChange(path=path, before=self.before, after=self.after),)
+        return ChangeSet(root=root, changes=changed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What to tune, and how."""
+
+    operator: Operator
+    partials: Path  # of the template, where the families say what there is to tune
+    targets: Sequence[Target] = ()  # by the compiler's report; empty: the GPU that is here, by measuring
+    sizes: Sequence[Size] = ()  # empty: those of the benchmark
+    dtypes: Sequence[str] = ()  # empty: the first of the benchmark for each size of an element
+    jobs: int | None = None
+    exhaustive: bool = False
+
+
+def tune(task: Task, laboratory: type[Laboratory] = Laboratory, progress: Progress | None = None) -> Tuning:
+    """Search the table of the operator for each architecture."""
+    operator = task.operator
+    path = operator.path(operator.kernel)
+    family = str(read_answers(operator.name, operator.host.root)["family"])
+    choices = Choices.read(task.partials, family)
+    before = path.read_bytes()
+    text, entries, gpu = before.decode(), list[TunedEntry](), dict[str, str]()
+    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    for arch in [target.name for target in task.targets] or [""]:
+        with laboratory(operator, arch, jobs=task.jobs) as lab:
+            found = {} if arch else lab.gpu()
+            gpu = {name: str(found[name]) for name in ("gpu", "arch", "driver")} if found else {}
+            text, tuned = _tune_arch(task, lab, choices, text, arch or gpu["arch"], gpu, date, progress)
+            entries += tuned
+    after = before if text == before.decode() else _formatted(text, operator.kernel, operator.host.root).encode()
+    return Tuning(entries=tuple(entries), gpu=gpu, date=date, before=before, after=after)
+
+
+def _tune_arch(
+    task: Task,
+    lab: Laboratory,
+    choices: Choices,
+    text: str,
+    arch: str,
+    gpu: dict[str, str],
+    date: str,
+    progress: Progress | None,
+) -> tuple[str, list[TunedEntry]]:
+    path = task.operator.kernel
+    benchmark = lab.benchmark()
+    sizes = _checked(task.sizes, benchmark["names"]) or benchmark["sizes"]
+    entries: list[TunedEntry] = []
+    begun = text
+    for dtype, itemsize in _chosen(task.dtypes, benchmark["dtypes"], choices).items():
+        place = Place(name=choices.table, arch=arch, itemsize=itemsize if choices.by_itemsize else None)
+        about = {
+            "operator": task.operator.name,
+            "kernel": _digest(Table(text, place, path=path).without().encode()),
+            "benchmark": _digest(task.operator.path(task.operator.benchmark).read_bytes()),
+            "arch": arch,
+            "gpu": gpu,
+            "versions": versions(),
+        }
+        lab.notebook = Notebook(folder(), task.operator.name, about, date)
+        tuner = Tuner(
+            lab, choices, place, path=path, dtype=dtype, sizes=sizes, exhaustive=task.exhaustive, progress=progress
+        )
+        text, tuned = tuner.measured(text) if gpu else tuner.compiled(text)
+        entries += tuned
+    if text != begun:
+        compiler = f"cuda-tile {versions()['cuda-tile']}"
+        how = f"tuned on {gpu['gpu']}, {compiler}" if gpu else f"by what {compiler} reports, not measured"
+        text = Table(text, place, path=path).signed(f"{how}, {date[:10]}")
+    return text, entries
+
+
+def _chosen(wanted: Sequence[str], known: dict[str, int], choices: Choices) -> dict[str, int]:
+    """Dtypes to tune with: one for each part of the table, unless others were asked for."""
+    unknown = [dtype for dtype in wanted if dtype not in known]
+    if unknown:
+        raise UsageError(
+            f"the benchmark has no {', '.join(unknown)}", expected=f"expected one or more of {', '.join(known)}"
+        )
+    if wanted:
+        return {dtype: known[dtype] for dtype in wanted}
+    if not known:
+        raise NothingRanError("the benchmark has no dtypes", hint="add one to its DTYPES")
+    first: dict[int, str] = {}
+    for dtype, itemsize in known.items():
+        first.setdefault(itemsize, dtype)
+    found = {dtype: itemsize for itemsize, dtype in first.items()}
+    return found if choices.by_itemsize else dict([next(iter(found.items()))])
+
+
+def _checked(sizes: Sequence[Size], names: Sequence[str]) -> Sequence[Size]:
+    for size in sizes:
+        if len(size) != len(names):
+            raise UsageError(
+                f"the size {'x'.join(map(str, size))} has {len(size)} numbers",
+                expected=f"expected {len(names)}: {'x'.join(names)}",
+            )
+    return sizes
+
+
+def _formatted(text: str, path: PurePosixPath, root: Path) -> str:
+    """The text as ruff formats it with the settings of the host, where ruff is installed."""
+    if not is_installed("ruff"):
+        return text
+    command = [sys.executable, "-m", "ruff", "format", "--no-cache", "--stdin-filename", str(path), "-"]
+    done = subprocess.run(command, cwd=root, input=text, capture_output=True, text=True, check=False)
+    return text if done.returncode else done.stdout
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -1,0 +1,137 @@
+"""The table on top of a kernel file: read for one architecture, and changed for it alone."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from tilewright.codemod.table import Place
+from tilewright.codemod.table import Table
+from tilewright.errors import UsageError
+
+CALLS = '''"""Kernel — with a dash that is three bytes long."""
+
+
+@dataclass(frozen=True)
+class _Config:
+    """A tile and its hints."""
+
+    tile: tuple[int, int]
+    warps: int = 4
+    most: int = 2**31
+
+    @property
+    def kernel(self):
+        return self
+
+
+# Measured on sm_90.
+CONFIGS = {
+    2: {
+        8: (_Config((64, 64)),),  # Ampere
+        9: (
+            _Config((128, 64), 8),
+            _Config((64, 64), most=16),
+        ),
+    },
+    4: {8: (_Config((32, 32)),)},
+}
+'''
+HINTS = """HINTS = {  # by elements
+    4096: {"occupancy": 4, "warps": 4},
+    8192: {"occupancy": ct.ByTarget(sm_90=4, sm_120=6, default=3), "warps": ct.ByTarget(sm_90=8)},
+}
+"""
+
+
+def table(text, arch="sm_90", itemsize=2):
+    name = "CONFIGS" if "CONFIGS" in text else "HINTS"
+    place = Place(name=name, arch=arch, itemsize=itemsize if name == "CONFIGS" else None)
+    return Table(text, place, path=PurePosixPath("cutile.py"))
+
+
+def test_entries_of_calls():
+    assert [(entry.label, entry.values) for entry in table(CALLS).entries] == [
+        ("CONFIGS[2][9][0]", {"tile": (128, 64), "warps": 8}),
+        ("CONFIGS[2][9][1]", {"tile": (64, 64), "warps": 4, "most": 16}),
+    ]
+
+
+def test_entries_of_hints_on_an_architecture():
+    assert [(entry.label, entry.values) for entry in table(HINTS).entries] == [
+        ("HINTS[4096]", {"occupancy": 4, "warps": 4}),
+        ("HINTS[8192]", {"occupancy": 4, "warps": 8}),
+    ]
+    assert table(HINTS, "sm_100").entries[1].values == {"occupancy": 3, "warps": None}
+
+
+def test_older_generation_serves_a_newer_architecture():
+    assert [entry.values["tile"] for entry in table(CALLS, "sm_120").entries] == [(128, 64), (64, 64)]
+
+
+@pytest.mark.parametrize(
+    ("values", "old", "new"),
+    [
+        ({"tile": (256, 64)}, "_Config((128, 64), 8)", "_Config((256, 64), 8)"),
+        ({"warps": 4}, "_Config((128, 64), 8)", "_Config((128, 64), 4)"),
+        ({"tile": (128, 64), "warps": 8}, "", ""),
+    ],
+)
+def test_call_is_changed_and_nothing_else(values, old, new):
+    assert table(CALLS).replaced(0, values) == CALLS.replace(old, new)
+
+
+def test_argument_by_name_is_added_and_taken_away_with_its_default():
+    added = table(CALLS).replaced(1, {"warps": 8})
+    assert added == CALLS.replace("_Config((64, 64), most=16)", "_Config((64, 64), warps=8, most=16)")
+    assert table(added).replaced(1, {"warps": 4}) == CALLS
+
+
+def test_generation_that_other_architectures_share_is_copied():
+    changed = table(CALLS, "sm_100", itemsize=4).replaced(0, {"warps": 8})
+    assert changed == CALLS.replace(
+        "8: (_Config((32, 32)),)}", "8: (_Config((32, 32)),), 10: (_Config((32, 32), warps=8),)}"
+    )
+    assert table(changed, "sm_90", itemsize=4).entries[0].values["warps"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arch", "index", "values", "old", "new"),
+    [
+        ("sm_90", 0, {"occupancy": 8}, '"occupancy": 4, ', '"occupancy": ct.ByTarget(sm_90=8, default=4), '),
+        ("sm_90", 1, {"occupancy": 3}, "sm_90=4, sm_120", "sm_120"),
+        ("sm_100", 1, {"occupancy": 2}, "sm_90=4, ", "sm_90=4, sm_100=2, "),
+        ("sm_100", 1, {"warps": 4}, "ct.ByTarget(sm_90=8)", "ct.ByTarget(sm_90=8, sm_100=4)"),
+        ("sm_90", 0, {"occupancy": 4}, "", ""),
+    ],
+)
+def test_hint_is_changed_on_one_architecture(arch, index, values, old, new):
+    changed = table(HINTS, arch).replaced(index, values)
+    assert changed == HINTS.replace(old, new)
+    assert table(changed, arch).entries[index].values[next(iter(values))] == next(iter(values.values()))
+
+
+def test_signature_stands_above_the_table_and_is_replaced():
+    once = table(CALLS).signed("tuned on Monday")
+    assert once == CALLS.replace("sm_90.\n", "sm_90.\n# sm_90: tuned on Monday\n")
+    twice = table(table(once, "sm_100").signed("not measured")).signed("tuned on Tuesday")
+    assert twice == CALLS.replace("sm_90.\n", "sm_90.\n# sm_90: tuned on Tuesday\n# sm_100: not measured\n")
+
+
+def test_text_without_the_table_is_the_same_whatever_is_in_it():
+    assert table(CALLS).without() == table(table(CALLS).replaced(0, {"warps": 2})).without()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("CONFIGS = {", "CONFIGS = make() or {", "has no table CONFIGS"),
+        ("    2: {", "    1: {", r"has no CONFIGS\[2\]"),
+        ("8: (_Config((64, 64)),),  # Ampere\n        9:", "11:", "has nothing for sm_90"),
+        ("_Config((128, 64), 8)", "FAST", r"has an entry CONFIGS\[2\]\[9\]\[0\] that is no call or dictionary"),
+        ("class _Config:", "class _Other:", "which is no class of the file"),
+    ],
+)
+def test_table_of_another_form_is_refused(old, new, found):
+    assert old in CALLS
+    with pytest.raises(UsageError, match=found):
+        _ = table(CALLS.replace(old, new)).entries

@@ -1,0 +1,141 @@
+"""A table is tuned: with a formula in place of the GPU, and processes that crash, hang and lie."""
+
+import pytest
+
+from tests.tune.conftest import KERNEL
+from tilewright.cutile.targets import select
+from tilewright.errors import UsageError
+
+BEST = KERNEL.replace("_Config(32, 64)", "_Config(64, 32)")
+
+
+def entry(tuning, index=1):
+    return tuning.entries[index]
+
+
+def trials(tuning):
+    return {(t.values["tile"], t.values["depth"]): t for t in entry(tuning).trials}
+
+
+def without_signature(tuning):
+    lines = tuning.after.decode().splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("# sm_"))
+
+
+def test_fastest_values_are_written(session):
+    tuning = session.run()
+    assert without_signature(tuning) == BEST
+    assert entry(tuning).after == {"tile": 64, "depth": 32}
+    # From 1 + 0.5 + 0.1 to 1, on both sizes
+    assert entry(tuning).gain == pytest.approx(0.6)
+
+
+def test_file_says_where_the_values_come_from(session):
+    lines = session.run().after.decode().splitlines()
+    (signature,) = (line for line in lines if line.startswith("# sm_90: "))
+    assert signature.startswith("# sm_90: tuned on A GPU, cuda-tile 1.")
+    assert lines[lines.index(signature) + 1] == "CONFIGS = {"
+
+
+def test_search_measures_a_part_of_the_space(session):
+    tuning = session.run()
+    assert entry(tuning).space == 18
+    assert len({point[:2] for point in session.timed()}) <= 8
+
+
+def test_exhaustive_search_finds_the_same(session):
+    assert session.run(exhaustive=True).after == session.run().after
+    assert len({point[:2] for point in session.timed()}) == 18 - 3 - 1  # without what does not fit or spills
+
+
+def test_what_does_not_fit_or_spills_more_is_never_launched(session):
+    tuning = session.run(exhaustive=True)
+    assert trials(tuning)[512, 16].error == "needs 512 KiB of shared memory; a block may have 227"
+    assert trials(tuning)[256, 64].error == "spills 96 bytes"
+    assert not [point for point in session.timed() if point[0] == 512 or point[:2] == (256, 64)]
+
+
+def test_entry_that_no_size_uses_is_left_alone(session):
+    unused = entry(session.run(), 0)
+    assert (unused.basis, unused.changed, unused.trials) == ("unused", False, ())
+
+
+def test_sizes_decide_which_entry_is_used(session):
+    tuning = session.run(sizes=[(8,)])
+    assert [each.basis for each in tuning.entries] == ["measured", "unused"]
+    assert "_Config(64, depth=32, most=8)" in tuning.after.decode()
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        ("crash", "the process was ended by SIGSEGV"),
+        ("hang", "no answer in 1 s"),
+        ("wrong", "AssertionError: not close"),
+    ],
+)
+def test_bad_candidate_costs_itself_only(session, act, error):
+    tuning = session.run(act, patience=1.0, exhaustive=True)
+    assert trials(tuning)[128, 64].error == error
+    assert entry(tuning).after == {"tile": 64, "depth": 32}
+
+
+def test_winner_that_is_wrong_is_not_taken(session):
+    tuning = session.run("lie", exhaustive=True)
+    assert entry(tuning).after["tile"] != 128
+    assert "was faster, and is wrong: AssertionError: not close" in entry(tuning).note
+
+
+def test_what_was_measured_is_not_measured_again(session):
+    first = session.run()
+    before = session.timed()
+    assert session.run().after == first.after
+    assert session.timed() == before
+
+
+def test_killed_search_goes_on_where_it_was(session, monkeypatch):
+    """The notebook ends in the middle of a line."""
+    first = session.run()
+    measured = session.timed()
+    (notebook,) = session.cache.glob("tunings/*.jsonl")
+    lines = notebook.read_bytes().splitlines(keepends=True)
+    notebook.write_bytes(b"".join(lines[:-4]) + lines[-4][:20])
+    assert session.run().after == first.after
+    assert 0 < len(session.timed()) - len(measured) <= 4
+
+
+def test_results_are_those_of_a_kernel(session):
+    session.run()
+    before = session.timed()
+    path = session.operator.path(session.operator.kernel)
+    path.write_text(path.read_text() + "# another kernel\n")
+    session.run()
+    assert len(session.timed()) == 2 * len(before)
+
+
+def test_nothing_is_measured_for_another_architecture(session):
+    tuning = session.run(targets=select("sm_100"))
+    assert session.timed() == []
+    assert [each.basis for each in tuning.entries] == ["compiled"] * 2
+
+
+def test_operator_that_cannot_be_imported(session):
+    with pytest.raises(UsageError, match="scale_add cannot be tried out: ImportError: no package"):
+        session.run("unfit")
+
+
+def test_size_of_another_rank(session):
+    with pytest.raises(UsageError, match=r"the size 8x8 has 2 numbers\nexpected 1: n"):
+        session.run(sizes=[(8, 8)])
+
+
+def test_dtype_that_the_benchmark_does_not_have(session):
+    with pytest.raises(UsageError, match="expected one or more of float16, float32"):
+        session.run(dtypes=["int8"])
+
+
+def test_file_that_was_edited_in_the_meantime(session):
+    tuning = session.run()
+    session.operator.path(session.operator.kernel).write_text("# mine\n")
+    with pytest.raises(UsageError, match="was edited while it was tuned"):
+        tuning.changes(session.operator)
