@@ -124,6 +124,12 @@ def test_operator_that_cannot_be_imported(session):
         session.run("unfit")
 
 
+def test_operator_without_a_benchmark(session):
+    session.operator.path(session.operator.benchmark).unlink()
+    with pytest.raises(UsageError, match="scale_add has no benchmark"):
+        session.run()
+
+
 def test_size_of_another_rank(session):
     with pytest.raises(UsageError, match=r"the size 8x8 has 2 numbers\nexpected 1: n"):
         session.run(sizes=[(8, 8)])

@@ -76,6 +76,12 @@ def tune(task: Task, laboratory: type[Laboratory] = Laboratory, progress: Progre
     path = operator.path(operator.kernel)
     family = str(read_answers(operator.name, operator.host.root)["family"])
     choices = Choices.read(task.partials, family)
+    if not operator.path(operator.benchmark).is_file():
+        raise UsageError(
+            f"{operator.name} has no benchmark, which says on what to tune it",
+            expected=f"expected a file {operator.benchmark}",
+            hint=f"have it written again: tilewright update {operator.name}",
+        )
     before = path.read_bytes()
     text, entries, gpu = before.decode(), list[TunedEntry](), dict[str, str]()
     date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
