@@ -256,3 +256,11 @@ def test_tiles_of_a_view_have_its_shape_and_padding() -> None:
     """
     padding = outside(flow_of(body))
     assert (padding.kind, padding.number) == (Outside.NUMBER, float("-inf"))
+
+
+def test_the_place_of_a_tile_that_overlaps_others_is_not_known() -> None:
+    body = """
+    view = X.tiled_view((4, TILE), traversal_steps=(1, TILE))
+    ct.store(Y, (0, 0), view.load((ct.bid(0) * 4, ct.bid(1))))
+    """
+    assert index(flow_of(body)) == [None, unknown("bid", 1)]

@@ -123,7 +123,7 @@ class Calls(Expressions):
         positional = self.arguments(node)
         named = {each.arg: self.value(each.value) for each in node.keywords}
         shape = positional[0] if positional else named.get("tile_shape")
-        return View(array, shape_of(shape), named.get("padding_mode"))
+        return View(array, shape_of(shape), named.get("padding_mode"), shape_of(named.get("traversal_steps")))
 
     def _tile_of_view(self, view: View, name: str, node: ast.Call) -> Value:
         """A tile of a view: as with `ct.load` and `ct.store`, but shape and padding are those of the view."""
@@ -131,7 +131,7 @@ class Calls(Expressions):
         given = {key: (self.value(each), each) for key, each in zip(names, node.args, strict=False)}
         given |= {each.arg: (self.value(each.value), each.value) for each in node.keywords if each.arg is not None}
         values: dict[str, Value] = {key: value for key, (value, _) in given.items()}
-        values |= {"array": view.array}
+        values |= {"array": view.array, "index": _in_tiles(values.get("index", UNKNOWN), view)}
         if view.shape is not None and name == "load":
             values["shape"] = Sequence(tuple(Scalar(number=size, constant=True) for size in view.shape))
         if view.padding is not None and name == "load":
@@ -154,6 +154,20 @@ class Calls(Expressions):
         if name in ("tuple", "list", "reversed") and len(values) == 1:
             return values[0]
         return UNKNOWN
+
+
+def _in_tiles(index: Value, view: View) -> Value:
+    """The index of a tile of a view; nothing is known of it along an axis on which tiles may overlap."""
+    if view.steps is None:
+        return index
+    if (
+        not isinstance(index, Sequence)
+        or view.shape is None
+        or not len(view.steps) == len(view.shape) == len(index.items)
+    ):
+        return UNKNOWN
+    axes = zip(index.items, view.shape, view.steps, strict=True)
+    return Sequence(tuple(each if size is not None and size == step else Scalar() for each, size, step in axes))
 
 
 def is_guard(test: ast.expr) -> bool:

@@ -156,6 +156,7 @@ class View(Value):
     array: Array
     shape: tuple[Polynomial | None, ...] | None
     padding: Value | None
+    steps: tuple[Polynomial | None, ...] | None = None  # from tile to tile, where they are not those of `shape`
 
 
 @dataclass(frozen=True, eq=False)
