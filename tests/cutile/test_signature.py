@@ -186,6 +186,12 @@ def test_what_a_launch_cannot_pass_is_refused(value):
         signature(one, (value,), aligned=True)
 
 
+def test_pairs_of_float4_are_refused_in_the_words_of_cuda_tile():
+    # tests/support/refused_launches.py has cuda-tile say them.
+    with pytest.raises(TypeError, match=r"^Array dtypes with multiple lanes are not supported: .*\npass tensor.view"):
+        signature(one, (empty(4, dtype=torch.float4_e2m1fn_x2),), aligned=True)
+
+
 def test_scalar_beyond_int32_is_refused():
     with pytest.raises(OverflowError, match="ScalarInt64"):
         signature(one, (2**31,), aligned=True)

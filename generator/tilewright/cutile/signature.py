@@ -167,6 +167,11 @@ def _all_divide(numbers: set[int], divisor: int) -> bool:
 
 
 def _dtype(dtype: torch.dtype) -> Any:
+    if dtype is getattr(torch, "float4_e2m1fn_x2", None):
+        raise TypeError(
+            f"Array dtypes with multiple lanes are not supported: {dtype}\n"  # cuda-tile's own message
+            "pass tensor.view(torch.uint8), and unpack its tiles with ct.unpack_from_bytes(tile, ct.float4_e2m1fn)"
+        )
     if dtype not in _DTYPES:
         raise TypeError(f"cuTile has no arrays of {dtype}")
     return _DTYPES[dtype]

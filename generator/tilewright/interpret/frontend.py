@@ -23,6 +23,7 @@ from cuda.tile._passes.eliminate_assign_ops import eliminate_assign_ops
 from cuda.tile._passes.hir2ir import hir2ir
 
 from tilewright.interpret.faults import LaunchError
+from tilewright.interpret.refusals import require_compilable
 
 TESTED_RELEASES = ("1.5", "1.6", "1.7")
 
@@ -39,7 +40,8 @@ class TypedKernel:
 def typed_kernel(annotated_function: Any, parameters: Sequence[Any], arch: str) -> TypedKernel:
     """The typed IR of a kernel for these constraints of its parameters on this architecture.
 
-    Raises the compiler's own errors (`cuda.tile.TileError`, TypeError) and `LaunchError` for a function without source.
+    Raises the compiler's own errors (`cuda.tile.TileError`, TypeError), those of tileiras too, and `LaunchError` for a
+    function without source.
     Safe to call from several threads.
     """
     _warn_of_untested_release()
@@ -68,6 +70,7 @@ def _typed_kernel(annotated_function: Any, parameters: Sequence[Any], arch: str)
     eliminate_assign_ops(body)
     dead_code_elimination_pass(body)
     check_dtype_support(body, arch, release)
+    require_compilable(body)
     return TypedKernel(function.__name__, body, tuple(constraint for _, constraint in flat))
 
 

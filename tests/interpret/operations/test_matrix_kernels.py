@@ -76,3 +76,43 @@ def test_scaled_products_of_matrices():
     left = x.to(torch.float64) * (2.0 ** (xs.to(torch.float64) - 127)).repeat_interleave(32, 1)
     right = y.to(torch.float64) * (2.0 ** (ys.to(torch.float64) - 127)).repeat_interleave(32, 0)
     torch.testing.assert_close(z, (left @ right + 1).to(torch.float32))
+
+
+def test_scaled_products_of_float4():
+    @ct.kernel
+    def kernel(X, Y, Scales, Z):
+        x = ct.unpack_from_bytes(ct.load(X, (0,), (1024,)), ct.float4_e2m1fn)
+        y = ct.unpack_from_bytes(ct.load(Y, (0,), (1024,)), ct.float4_e2m1fn)
+        scales = ct.bitcast(ct.load(Scales, (0, 0), (32, 2)), ct.float8_e8m0fnu)
+        total = ct.full((32, 32), 0.25, ct.float32)
+        z = ct.mma_scaled(
+            ct.reshape(x, (32, 64)), scales, ct.reshape(y, (64, 32)), ct.full((2, 32), 1.0, ct.float8_e8m0fnu), total
+        )
+        ct.store(Z, (0, 0), z)
+
+    # Two to a byte, the first in its low half: 1 and -0.5 all along the rows of x; 3 and 4 along those of y.
+    x = torch.full((1024,), 0x92, dtype=torch.uint8)
+    y = torch.full((1024,), 0x65, dtype=torch.uint8)
+    scales = torch.tensor([128, 126], dtype=torch.uint8).repeat(32, 1)  # 2 and 1/2, each for 32 along K
+    z = torch.zeros(32, 32)
+    launch(kernel, x, y, scales, z, grid=(1,))
+    # Each half of K has 16 of 1 - 0.5: (2 + 1/2) * 16 * 0.5 is 20, times 3 or 4, and the accumulator.
+    assert torch.equal(z, torch.tensor([60.25, 80.25]).repeat(32, 16))
+
+
+def test_casts_of_float4():
+    @ct.kernel
+    def kernel(X, Numbers, Codes):
+        x = ct.unpack_from_bytes(ct.load(X, (0,), (8,)), ct.float4_e2m1fn)
+        ct.store(Numbers, (0,), ct.astype(x, ct.float32))
+        rounded = ct.astype(ct.load(Numbers, (1,), (16,)), ct.float4_e2m1fn)
+        ct.store(Codes, (0,), ct.pack_to_bytes(rounded))
+
+    x = torch.tensor([0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE], dtype=torch.uint8)
+    numbers, codes = torch.zeros(32), torch.zeros(8, dtype=torch.uint8)
+    numbers[16:] = torch.tensor([0.2, 0.25, 0.3, 1.25, 1.75, 2.5, 3.5, 5.0, 5.1, 1e9, -0.3, -2.6, 0.75, 4.9, -7, 0])
+    launch(kernel, x, numbers, codes, grid=(1,))
+    positive = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+    assert numbers[:16].tolist() == positive + [-each for each in positive]
+    # Ties go to the even mantissa, what is too large to 6: 0 0 .5 1 2 2 4 4 6 6 -.5 -3 1 4 -6 0.
+    assert codes.tolist() == [0x00, 0x21, 0x44, 0x66, 0x77, 0xD9, 0x62, 0x0F]

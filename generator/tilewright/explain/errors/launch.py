@@ -133,7 +133,8 @@ LAUNCH = (
         title="An argument that a launch cannot pass",
         pattern=r"a constant of a kernel is a bool, int or float|a launch cannot pass \w+"
         r"|Invalid kernel argument #\d+: (Objects of type '.*' are not supported|Could not interpret)"
-        r"|Invalid kernel parameter '\w+'|Unsupported argument type \w+",
+        r"|Invalid kernel parameter '\w+'|Unsupported argument type \w+"
+        r"|Array dtypes with multiple lanes are not supported|Unsupported array dtype|cuTile has no arrays of",
         causes=(
             Cause(
                 what="Arguments are in another order than the parameters",
@@ -142,6 +143,10 @@ LAUNCH = (
             Cause(
                 what="A number of numpy, a tensor of one element, None or a string was passed",
                 tell="convert it: int(n), x.item(), or a constant that says whether there is one",
+            ),
+            Cause(
+                what="A tensor has a dtype that arrays do not have: complex numbers, or pairs of float4",
+                tell="pass torch.view_as_real(x); or x.view(torch.uint8), and ct.unpack_from_bytes its tiles",
             ),
         ),
         wrong="""
@@ -155,6 +160,7 @@ LAUNCH = (
         samples=(
             "a constant of a kernel is a bool, int or float, not str: 'a'",
             "a launch cannot pass NoneType: None",
+            "cuTile has no arrays of torch.complex64",
         ),
     ),
     Entry(

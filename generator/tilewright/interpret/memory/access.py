@@ -9,7 +9,6 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from tilewright.interpret.faults import UnsupportedOperation
 from tilewright.interpret.memory.arrays import Scalar
 from tilewright.interpret.numbers.dtypes import Element
 from tilewright.interpret.numbers.dtypes import as_scalar
@@ -35,16 +34,12 @@ class Site:
 
 
 def site(op: Any, source: Any, dtype: Any) -> Site:
-    """The site of an operation on elements of a dtype of cuda.tile; raises `UnsupportedOperation` below a byte."""
-    held = element(dtype)
-    if held.bits < 8:
-        raise UnsupportedOperation(
-            f"the interpreter has no arrays of {held.name}, whose elements are smaller than a byte\n"
-            "pass an array of uint8 and unpack its tiles"
-        )
+    """The site of an operation on elements of a dtype of cuda.tile."""
     order = getattr(op, "memory_order", None)
     scope = getattr(op, "memory_scope", None)
-    return Site(held, source.name, "WEAK" if order is None else order.name, "NONE" if scope is None else scope.name)
+    return Site(
+        element(dtype), source.name, "WEAK" if order is None else order.name, "NONE" if scope is None else scope.name
+    )
 
 
 def load_elements(run: Run, site: Site, addresses: Tensor, mask: Mask, padding: Tensor, undetermined: bool) -> Tensor:

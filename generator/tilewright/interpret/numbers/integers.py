@@ -84,9 +84,7 @@ def _divide_uint64(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _rounded_division(towards: int, element: Element) -> Binary:
-    """Division rounded down (`towards` -1), to zero (0) or up (1)."""
-    if element.kind == "u" and towards < 0:
-        towards = 0
+    """Division rounded down (`towards` -1, of signed integers), to zero (0) or up (1)."""
     mode = "floor" if towards < 0 else "trunc"
 
     def correction(remainder: Any, y: Any) -> Any:
@@ -148,7 +146,7 @@ def arithmetic(name: str, element: Element) -> Binary | None:
             return _wrapping(operator.sub, element)
         case "mul":
             return _wrapping(operator.mul, element)
-        case "floordiv":
+        case "floordiv" if element.kind != "u":  # which the compiler has for signed integers alone
             return _rounded_division(-1, element)
         case "truncdiv":
             return _rounded_division(0, element)
