@@ -241,3 +241,18 @@ def test_a_reading_command_does_not_wait_for_a_writing_one(host):
         return ChangeSet(root=host)
 
     apply_planned(host, plan)
+
+
+def test_where_no_open_file_can_be_removed_nothing_is_left_behind(changes, monkeypatch):
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if str(path) in map(os.path.realpath, Path("/proc/self/fd").iterdir()):
+            raise PermissionError(32, "The process cannot access the file", str(path))  # as Windows says
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr("tilewright.changes.lock.fcntl", None)
+    apply(changes)
+    assert tree(changes.root) == AFTER
+    assert not (changes.root / ".tilewright").exists()

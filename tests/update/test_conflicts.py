@@ -81,6 +81,36 @@ def test_abort_keeps_what_was_edited_since(tilewright, conflicting):
     assert contents(conflicting) == before | {f"{KERNEL}.edited": edited, "my_ops/total/cutile.py.edited": edited}
 
 
+def test_an_update_that_git_took_back_is_not_complete(tilewright, conflicting):
+    tilewright("update", "--all")
+    git(conflicting, "reset", "-q", "--hard")
+    result = tilewright("update", "--continue")
+    assert result.exit_code == 2
+    assert "every file is as it was before the update" in result.stderr
+    assert tilewright("update", "--abort").exit_code == 0
+    assert git(conflicting, "status", "--porcelain", "--ignored") == ""
+
+
+def test_a_conflict_may_be_settled_by_removing_the_file(tilewright, conflicting):
+    tilewright("update", "--all")
+    (conflicting / KERNEL).unlink()
+    assert tilewright("update", "--continue").exit_code == 0
+    assert f"D  {KERNEL}" in git(conflicting, "status", "--porcelain").splitlines()
+
+
+@pytest.mark.parametrize("option", ["--continue", "--abort"])
+@pytest.mark.parametrize("text", ["{", "[]", "{}"])
+def test_an_update_that_cannot_be_read_is_refused(tilewright, conflicting, option, text):
+    tilewright("update", "--all")
+    (conflicting / ".tilewright/.update/plan.json").write_text(text)
+    before = contents(conflicting)
+    result = tilewright("update", option)
+    assert result.exit_code == 2
+    assert "plan.json is not what an update of this tilewright leaves" in result.stderr
+    assert result.stderr.count("\n") == 3
+    assert contents(conflicting) == before
+
+
 def test_no_second_update_begins_before_the_first_is_settled(tilewright, conflicting):
     tilewright("update", "--all")
     before = contents(conflicting)

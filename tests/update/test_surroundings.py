@@ -91,6 +91,92 @@ def test_files_that_git_ignores_are_updated_and_not_added(tilewright, host):
     assert KERNEL not in git(host, "diff", "--cached", "--name-only")
 
 
+def test_unusual_paths_work(tilewright, host, tmp_path, monkeypatch):
+    root = shutil.copytree(host, tmp_path / "höst of 'Ada' é", symlinks=True)
+    (tmp_path / "link").symlink_to(root)
+    updated(tilewright, tmp_path / "link", monkeypatch)
+
+
+def test_line_ends_of_windows_in_the_whole_work_tree_work(tilewright, host, monkeypatch):
+    git(host, "config", "core.autocrlf", "true")
+    for path in ("my_ops", "tests", ".tilewright/ops"):
+        shutil.rmtree(host / path)
+    git(host, "checkout", "-q", ".")
+    assert b"\r\n" in (host / KERNEL).read_bytes()
+    assert b"\r\n" in (host / RECORD).read_bytes()
+    updated(tilewright, host, monkeypatch)
+    assert b"\r" not in git(host, "show", f":{KERNEL}").encode()
+    content = (host / KERNEL).read_bytes()
+    assert content.count(b"\n") == content.count(b"\r\n")
+
+
+def test_a_split_index_works(tilewright, host, monkeypatch):
+    git(host, "config", "core.splitIndex", "true")
+    git(host, "update-index", "--split-index")
+    updated(tilewright, host, monkeypatch)
+
+
+def test_a_sparse_checkout_is_refused(tilewright, host):
+    git(host, "status")
+    git(host, "sparse-checkout", "set", "--no-cone", "/*", "!/my_ops/swish/")
+    assert not (host / KERNEL).exists()
+    refused(tilewright, host, "not checked out, since this is a sparse checkout")
+
+
+def test_a_repository_that_git_cannot_use_is_not_taken_for_none(tilewright, host):
+    shutil.rmtree(host / ".git")
+    (host / ".git").write_text("gitdir: /nowhere\n")
+    refused(tilewright, host, "git cannot use the repository")
+
+
+def test_a_damaged_repository_is_refused(tilewright, host):
+    (host / ".git/index").write_text("damaged")
+    refused(tilewright, host, "git status failed: fatal: .git/index")
+
+
+def test_settings_of_hooks_do_not_lead_to_another_repository(tilewright, host, monkeypatch):
+    with monkeypatch.context() as hook:
+        for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+            hook.setenv(name, "/nowhere")
+        assert tilewright("update", "--all").exit_code == 0
+    assert KERNEL in git(host, "diff", "--cached", "--name-only")
+
+
+@pytest.mark.parametrize(("folder", "what"), [("rebase-merge", "rebase"), ("rebase-apply", "rebase")])
+def test_a_rebase_in_progress_is_refused(tilewright, host, folder, what):
+    (host / ".git" / folder).mkdir()
+    refused(tilewright, host, f"a {what} is in progress")
+
+
+@pytest.mark.parametrize("command", ["cherry-pick", "revert"])
+def test_a_command_that_stopped_at_a_conflict_is_refused(tilewright, host, command):
+    head = git(host, "rev-parse", "HEAD")
+    (host / ".git" / f"{command.upper().replace('-', '_')}_HEAD").write_text(head)
+    refused(tilewright, host, f"a {command} is in progress")
+
+
+def test_a_renamed_package_is_refused_until_the_records_have_its_name(tilewright, host, monkeypatch):
+    git(host, "mv", "my_ops", "your_ops")
+    profile, records = host / ".tilewright/host.yml", sorted((host / ".tilewright/ops").glob("*.yml"))
+    profile.write_text(profile.read_text().replace("my_ops", "your_ops"))
+    commit(host)
+    refused(tilewright, host, "swish.yml has the package my_ops, and the repository your_ops")
+    for record in records:
+        record.write_text(record.read_text().replace("package: my_ops", "package: your_ops"))
+    commit(host)
+    assert tilewright("update", "--all").exit_code == 0
+    assert (host / "your_ops/swish/cutile.py").read_text().startswith(NEW_WORDS)
+
+
+def test_an_operator_whose_files_are_gone_is_named(tilewright, host):
+    git(host, "rm", "-rq", "my_ops/swish", "tests/ops/test_swish.py", "tests/benchmark/bench_swish.py")
+    commit(host)
+    result = tilewright("update", "--all")
+    assert result.exit_code == 0
+    assert "swish: its files are gone, and no update brings them back" in result.stderr
+    assert "total: its files are gone" not in result.stderr
+
+
 def test_a_repository_without_commits_is_refused(tilewright, host):
     shutil.rmtree(host / ".git")
     git(host, "init", "-q")
@@ -116,6 +202,8 @@ def test_a_merge_in_progress_is_refused(tilewright, host):
         ("op: swish", "op: swoosh", "does not record the operator swish"),
         ("op: swish", "op: [swish", "is not YAML"),
         ("family: elementwise", "family: softmacks", "softmacks"),
+        ("layout: standalone", "layout: tilegym", "has the layout tilegym, and the repository standalone"),
+        ("dtypes:\n- float32\n- float16\n- bfloat16\n", "dtypes: float32\n", "swish.yml: Not a YAML list: 'float32'"),
     ],
 )
 def test_a_record_that_cannot_be_used_is_refused(tilewright, host, old, new, message):
@@ -161,4 +249,3 @@ def test_without_git_what_the_owner_did_not_edit_is_updated(tilewright, host, mo
     monkeypatch.setenv("PATH", "")
     assert tilewright("update", "--all").exit_code == 0
     assert f"_commit: v{NEXT}" in (host / RECORD).read_text()
-    (host / KERNEL).write_text("edited\n")

@@ -36,8 +36,12 @@ def exclusive(root: Path, *, wait: bool = True, folder: Path = JOURNAL) -> Itera
     try:
         yield journal
     finally:
-        (journal / "lock").unlink(missing_ok=True)
-        os.close(descriptor)
+        if fcntl is None:  # Windows removes no file that is open
+            os.close(descriptor)
+            (journal / "lock").unlink(missing_ok=True)
+        else:  # unlinked while it is held, so that who waits for it sees that it is gone
+            (journal / "lock").unlink(missing_ok=True)
+            os.close(descriptor)
         with suppress(OSError):  # somebody else is already in there, or the host keeps files of its own
             journal.rmdir()
             journal.parent.rmdir()

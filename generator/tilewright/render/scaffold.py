@@ -117,7 +117,9 @@ def errors_of_copier() -> Iterator[None]:
         ) from error
     except (ValueError, TypeError) as error:
         refused = re.match(r"(?:Validation error for question '\w+': )?(.*)", str(error), re.DOTALL)
-        if refused is None or not re.match("Validation error|Invalid choice|Could not convert", str(error)):
+        if refused is None or not re.match(
+            "Validation error|Invalid choice|Could not convert|Not a YAML list", str(error)
+        ):
             raise _failed(error) from error
         what, _, hint = " ".join(refused[1].split()).partition("; ")
         raise UsageError(what, hint=hint) from error

@@ -42,7 +42,7 @@ def run(
     if check and done.returncode:
         said = " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"
         raise HostError(
-            f"git {arguments[0]} failed: {said[:300]}",
+            f"git {next(word for word in arguments if not word.startswith('-'))} failed: {said[:300]}",
             expected="expected a repository that git can read and write",
             hint="mend that and run the command again",
         )

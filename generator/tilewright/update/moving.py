@@ -61,6 +61,7 @@ def move(
         RenderError: A template fails.
     """
     version, origin = recorded_version(op, dict(answers)), _origin(answers)
+    _refuse_other_place(host, op, answers)
     given = _given(answers)
     old = _as_made(host, templates, op, version, given, origin)
     batch = templates.batch(target, origin, host.root)
@@ -88,6 +89,7 @@ def catch_up(
         MissingError: A template is neither in the package nor where the operator came from.
     """
     made, version, origin = detached[step], recorded_version(op, dict(answers)), _origin(answers)
+    _refuse_other_place(host, op, answers)
     if made.answers is None:
         batch = templates.batch(made.version, origin, host.root)
         rendering = batch.render(_given(answers), host.root, source=origin, recorded=True)
@@ -102,6 +104,18 @@ def catch_up(
         sides=tuple(_sides(host, op, old, new, lambda each: each == step)),
         registered=_registered(host, op, old, new, origin) if is_registered else None,
     )
+
+
+def _refuse_other_place(host: Host, op: str, answers: Mapping[str, Any]) -> None:
+    """Where the package was renamed, every file of the operator would pass for removed."""
+    for key, value in (("layout", host.layout), ("package", host.package)):
+        if answers.get(key, value) != value:
+            path = ANSWERS / f"{op}.yml"
+            raise UsageError(
+                f"{path} has the {key} {answers[key]}, and the repository {value}",
+                expected="expected the same, since that is where the files are looked for",
+                hint=f"write `{key}: {value}` there, commit, and run the command again",
+            )
 
 
 def _as_made(

@@ -44,6 +44,7 @@ class Plan:
     conflicts: tuple[Conflict, ...] = ()
     rejects: tuple[PurePosixPath, ...] = ()  # files that hold the owner's side of conflicts
     unmerged: tuple[tuple[PurePosixPath, tuple[bytes | None, bytes | None, bytes | None]], ...] = ()
+    gone: tuple[PurePosixPath, ...] = ()  # files that the owner has removed
     notes: tuple[str, ...] = ()  # what a person must know besides
 
     @property

@@ -1,6 +1,8 @@
 """Plan an update: render every operator at its version and at the new one, and merge all of them at once."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
@@ -74,7 +76,8 @@ def plan_update(
     title = f"Update to template {target}"
     if moved and all(is_same(each.update.old, target) for each in moved):
         title = f"Change answers of {', '.join(behind[:3]) if len(behind) <= 3 else 'operators'}"
-    return _plan(host, target, moved, tuple(op for op in ops if op not in behind), strategy, title=title)
+    plan = _plan(host, target, moved, tuple(op for op in ops if op not in behind), strategy, title=title)
+    return replace(plan, notes=(*_notes_on_gone_files(moved), *plan.notes))
 
 
 def plan_catch_up(host: Host, source: Source, op: str, steps: Sequence[str]) -> Plan:
@@ -171,8 +174,17 @@ def _plan(
         conflicts=tuple(conflicts),
         rejects=tuple(rejects),
         unmerged=tuple(unmerged),
+        gone=tuple(path for path, sides in files.items() if sides.owner is None and sides.base is not None),
         notes=notes,
     )
+
+
+def _notes_on_gone_files(moved: Iterable[Moved]) -> Iterator[str]:
+    for each in moved:
+        code = [sides for sides in each.sides if sides.base is not None and sides.path.suffix == ".py"]
+        if code and all(sides.owner is None for sides in code):
+            op = each.update.name
+            yield f"{op}: its files are gone, and no update brings them back; to forget it: tilewright remove {op}"
 
 
 def _settled(merged: Merged, how: Strategy) -> bytes | None:

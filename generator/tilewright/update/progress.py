@@ -41,11 +41,25 @@ def folder(root: Path) -> Path:
 
 
 def read(root: Path) -> Progress | None:
-    """The update that has begun, or None."""
+    """The update that has begun, or None.
+
+    Raises:
+        UsageError: What is kept of it cannot be read.
+    """
+    path = folder(root) / PLAN
     try:
-        content = json.loads((folder(root) / PLAN).read_text(encoding="utf-8"))
+        return _parsed(json.loads(path.read_text(encoding="utf-8")), root)
     except FileNotFoundError:
         return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{path} is not what an update of this tilewright leaves",
+            expected="expected the file as it was written",
+            hint=f"use the tilewright that began the update; or give the update up: rm -r {FOLDER}; git status",
+        ) from error
+
+
+def _parsed(content: Any, root: Path) -> Progress:
     changes = tuple(
         FileChange(path=PurePosixPath(path), before=_decoded(before), after=_decoded(after))
         for path, before, after in content["changes"]

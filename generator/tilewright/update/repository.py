@@ -12,6 +12,7 @@ from pathlib import Path
 from pathlib import PurePosixPath
 from typing import Self
 
+from tilewright.errors import HostError
 from tilewright.errors import UsageError
 from tilewright.update import git
 
@@ -35,12 +36,23 @@ class Repository:
 
     @classmethod
     def around(cls, root: Path) -> Self | None:
-        """The repository, or None where there is none, or no git."""
+        """The repository, or None where there is none, or no git.
+
+        Raises:
+            HostError: There is one, and git cannot use it.
+        """
         if not git.is_installed():
             return None
         done = git.run(root, "rev-parse", "--show-toplevel", "--show-prefix", check=False)
         if done.returncode:
-            return None
+            said = done.stderr.decode(errors="replace").partition("\n")[0]
+            if "not a git repository (or any" in said:
+                return None
+            raise HostError(
+                f"git cannot use the repository around {root}: {said.removeprefix('fatal: ')}",
+                expected="expected one that it can read and write, or none",
+                hint="git status says what to do",
+            )
         top, prefix = os.fsdecode(done.stdout).split("\n")[:2]
         return cls(root=root, top=Path(top), prefix=prefix) if top else None
 
@@ -71,6 +83,25 @@ class Repository:
                 f"{', '.join(unclean[:3])}{more}: not as committed, and the update must change what is there",
                 expected="expected the files that it touches to be committed; others may be as they are",
                 hint="git add -A && git commit, or git stash, then run the command again",
+            )
+
+    def refuse_if_hidden(self, paths: Iterable[PurePosixPath]) -> None:
+        """Refuse to take for removed what git knows and has not checked out.
+
+        Raises:
+            UsageError: One of the files is outside of a sparse checkout.
+        """
+        names = [self.prefix + str(path) for path in paths]
+        if not names:
+            return
+        listed = git.run(self.top, "--literal-pathspecs", "ls-files", "-t", "-z", "--", *names).stdout
+        hidden = [line[2:].removeprefix(self.prefix) for line in os.fsdecode(listed).split("\0") if line[:1] == "S"]
+        if hidden:
+            more = f" and {len(hidden) - 3} more" if len(hidden) > 3 else ""
+            raise UsageError(
+                f"{', '.join(hidden[:3])}{more}: not checked out, since this is a sparse checkout",
+                expected="expected all files of an operator that is updated",
+                hint="check them out: git sparse-checkout add, or git sparse-checkout disable",
             )
 
     def _unclean(self, paths: Sequence[str]) -> list[str]:

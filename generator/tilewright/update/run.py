@@ -34,6 +34,7 @@ def carry_out(plan: Plan) -> None:
         progress.refuse_if_begun(root)
         if repository:
             repository.refuse_if_busy()
+            repository.refuse_if_hidden(plan.gone)
             repository.refuse_if_unclean(path for path in _touched(plan) if path.parent != DETACHED)
         begun = True
         progress.write(_begun(plan, repository))
@@ -61,6 +62,7 @@ def continue_(root: Path) -> Progress:
     with progress.exclusive(root):
         found = progress.require(root)
         if found.written:
+            _refuse_if_undone(found)
             _refuse_open_conflicts(found)
             if repository:
                 repository.stage(found.conflicts, {}, progress.folder(root))
@@ -156,6 +158,17 @@ def _remaining(found: Progress) -> ChangeSet:
                 hint="undo the edit, or take the update back, which keeps the edit: tilewright update --abort",
             )
     return ChangeSet(root=root, changes=tuple(remaining))
+
+
+def _refuse_if_undone(found: Progress) -> None:
+    """An update that `git reset --hard` took back is not complete."""
+    root = found.changes.root
+    if found.changes and all(_read(root / change.path) == change.before for change in found.changes.changes):
+        raise UsageError(
+            "every file is as it was before the update",
+            expected="expected the files as the update and you have left them",
+            hint="forget the update: tilewright update --abort",
+        )
 
 
 def _refuse_open_conflicts(found: Progress) -> None:
