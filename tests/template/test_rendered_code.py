@@ -44,13 +44,19 @@ def combinations() -> dict[str, dict[str, Any]]:
             found[op] = {"family": family, "variant": variant, "backward": backward}
     for variant in ["sum", "mean", "max", "min", "prod", "argmax", "argmin", "logsumexp"]:
         found[f"reduction_{variant}"] = {"family": "reduction", "variant": variant}
+    for variant, dtypes in itertools.product(
+        ["cumsum", "cumprod", "cummax", "cummin"], [["bfloat16"], ["int32", "float64"]]
+    ):
+        found[f"scan_{variant}_{dtypes[0]}"] = {"family": "scan", "variant": variant, "dtypes": dtypes}
     for precision, bias, epilogue in itertools.product(
         ["ieee", "tf32", "3xtf32"], [False, True], ["", "relu(acc) * scale"]
     ):
         op = f"matmul_{precision}" + ("_bias" if bias else "") + ("_epilogue" if epilogue else "")
         found[op] = {"family": "matmul", "precision": precision, "bias": bias, "epilogue": epilogue}
     for variant, bias, epilogue in itertools.product(
-        ["conv1d", "conv2d", "conv3d"], [False, True], ["", "relu(acc) * scale", "acc * sigmoid(acc) * alpha, alpha=2.0"]
+        ["conv1d", "conv2d", "conv3d"],
+        [False, True],
+        ["", "relu(acc) * scale", "acc * sigmoid(acc) * alpha, alpha=2.0"],
     ):
         op = f"conv_{variant}" + ("_bias" if bias else "") + {"r": "_scale", "a": "_alpha"}.get(epilogue[:1], "")
         found[op] = {"family": "conv", "variant": variant, "bias": bias, "epilogue": epilogue}
@@ -92,7 +98,9 @@ def test_ruff_finds_nothing_for_any_answers(layout: str, placement: str | None, 
     assert complaints(tmp_path) == ""
 
 
-@pytest.mark.parametrize("family", ["elementwise", "gated", "reduction", "softmax", "row_norm", "matmul", "conv"])
+@pytest.mark.parametrize(
+    "family", ["elementwise", "gated", "reduction", "softmax", "row_norm", "matmul", "conv", "scan"]
+)
 @pytest.mark.parametrize("layout", ["standalone", "tilegym", "single_file"])
 def test_the_longest_name_fits(layout: str, family: str, tmp_path: Path) -> None:
     data = {"op": LONG_NAME, "layout": layout, "family": family, "backward": True}

@@ -36,10 +36,8 @@ EPILOGUES: list[dict[str, Any]] = [
 VARIANTS: list[dict[str, Any]] = [
     *({"family": "gated", "variant": name, "backward": True} for name in ("silu_and_mul", "gelu_and_mul", "swiglu")),
     *({"family": "softmax", "variant": name, "backward": True} for name in ("softmax", "log_softmax")),
-    *(
-        {"family": "row_norm", "variant": name, "backward": True}
-        for name in ("rms_norm", "layer_norm", "add_rms_norm")
-    ),
+    *({"family": "row_norm", "variant": name, "backward": True} for name in ("rms_norm", "layer_norm", "add_rms_norm")),
+    *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),
 ]
 

@@ -1,0 +1,73 @@
+"""Benchmark of cummax in GB/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import cummax
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(32768, 4096), (8192, 8192), (32768, 11008), (32768, 4000)]
+
+
+def inputs(M, N, dtype, device):
+    return {"x": torch.randn((M, N), dtype=dtype, device=device), "dim": -1}
+
+
+def bytes_moved(M, N, dtype):
+    """The input read once, the result written once, with an int64 for every index."""
+    return M * N * (2 * dtype.itemsize + 8)
+
+
+@register_impl("cummax", "torch")
+def reference_cummax(
+    x: torch.Tensor,
+    dim: int = -1,
+    reverse: bool = False,
+    out: tuple[torch.Tensor, torch.Tensor] | None = None,
+):
+    return torch.cummax(x, dim)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "N"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="GB/s",
+        plot_name=f"cummax-{dtype_name}-GBps",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_cummax(M, N, backend, dtype, device="cuda"):
+    kwargs = inputs(M, N, dtype, device)
+    fn = functools.partial(cummax, **kwargs, backend=backend)
+    ref = functools.partial(reference_cummax, **kwargs)
+    torch.testing.assert_close(fn(), ref())
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return bytes_moved(M, N, dtype) * 1e-6 / ms
+
+
+if __name__ == "__main__":
+    bench_cummax.run(print_data=True)
