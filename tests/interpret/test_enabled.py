@@ -75,6 +75,17 @@ def test_real_launch_is_back():
     assert ct.launch is launch is before
 
 
+def test_real_launch_is_back_after_exits_in_the_order_of_entries():
+    before = ct.launch
+    first, second = enabled(), enabled(check=True)
+    for each in (first.__enter__, second.__enter__):
+        each()
+    first.__exit__(None, None, None)
+    assert ct.launch is launch is not before
+    second.__exit__(None, None, None)
+    assert ct.launch is launch is before
+
+
 def test_faults_are_raised_with_checks():
     with enabled(check=True):
         x = torch.randn(4, 100, device="cuda")

@@ -26,8 +26,8 @@ def enabled(
 
     Inside, `device="cuda"` and the functions of torch.cuda work as with one GPU. With `check`, launches look for faults
     that a GPU does not report, and raise `interpret.check.CheckError`, or give it to `report` and go on. `launched` is
-    called when a launch has run, also one with faults that are reported. May be nested. Covers this thread and those
-    that are started inside.
+    called when a launch has run, also one with faults that are reported. May be nested, and left in any order. Covers
+    this thread and those that are started inside.
 
     Raises:
         UsageError: There is no such architecture.

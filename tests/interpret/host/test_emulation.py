@@ -1,5 +1,6 @@
 """The device is there for a while, and leaves nothing behind."""
 
+import itertools
 import sys
 import threading
 import types
@@ -9,8 +10,10 @@ import cuda.tile as ct
 import pytest
 import torch
 from cuda.tile import launch
+from torch.overrides import _get_current_function_mode_stack
 
 from tilewright.cutile.targets import select
+from tilewright.interpret.host.device_mode import is_active
 from tilewright.interpret.host.emulation import emulated_device
 from tilewright.interpret.host.substitution import Substitution
 
@@ -26,6 +29,7 @@ def snapshot() -> list[dict]:
     return [
         *(dict(vars(owner)) for owner in WATCHED),
         {"packages": list(torch.serialization._package_registry), "launch": launch},
+        {"modes": list(_get_current_function_mode_stack())},
     ]
 
 
@@ -40,6 +44,52 @@ def test_everything_is_restored_after_an_error():
     before = snapshot()
     with pytest.raises(KeyError), emulated_device(SM_90, lambda *_: None):
         raise KeyError
+    assert snapshot() == before
+
+
+@pytest.mark.parametrize("observers", [(None, None), (None, print), (print, None)])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_everything_is_restored_whatever_the_order_of_exits(order, observers):
+    before = snapshot()
+    devices = [emulated_device(SM_90, lambda *_: None, observe=each) for each in (*observers, None)]
+    for device in devices:
+        device.__enter__()
+    for place in order[:2]:
+        devices[place].__exit__(None, None, None)
+        assert torch.zeros(1, device="cuda").is_cuda
+    devices[order[2]].__exit__(None, None, None)
+    assert snapshot() == before
+
+
+def test_device_that_is_left_early_is_there_until_those_inside_of_it_are_left():
+    outer, inner = emulated_device(SM_90, lambda *_: None), emulated_device(SM_80, lambda *_: None)
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    assert torch.cuda.get_device_capability() == (8, 0)
+    with emulated_device(SM_90, lambda *_: None):
+        assert torch.cuda.get_device_capability() == (9, 0)
+    inner.__exit__(None, None, None)
+    assert not torch.cuda.is_available()
+
+
+def test_everything_is_restored_after_an_exit_in_another_thread():
+    before = snapshot()
+    with ThreadPoolExecutor(1) as pool:
+        device = emulated_device(SM_90, lambda *_: None)
+        pool.submit(device.__enter__).result()
+        device.__exit__(None, None, None)
+        assert snapshot() == before
+        assert pool.submit(lambda: torch.zeros(1).device.type).result() == "cpu"
+        assert not pool.submit(is_active).result()
+        with pytest.raises((AssertionError, RuntimeError), match="CUDA"):  # what PyTorch says where it has none
+            pool.submit(torch.zeros, 1, device="cuda").result()
+        # The next one is as good as the first, there and here.
+        for submit in (lambda function: pool.submit(function).result(), lambda function: function()):
+            device = emulated_device(SM_90, lambda *_: None)
+            submit(device.__enter__)
+            assert submit(lambda: torch.zeros(1, device="cuda").is_cuda)
+            submit(lambda: device.__exit__(None, None, None))  # noqa: B023
     assert snapshot() == before
 
 
@@ -87,6 +137,7 @@ def test_two_threads_do_not_emulate_at_once(gpu):
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="another thread emulates"):
         pool.submit(enter).result()
+    assert torch.zeros(1, device="cuda").is_cuda
 
 
 def test_launches_take_tensors_of_one_device(gpu, launches):

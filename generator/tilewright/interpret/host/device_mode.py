@@ -24,6 +24,7 @@ class DeviceMode(TorchFunctionMode):  # type: ignore[misc]
 
     def __init__(self, observe: Observer | None = None) -> None:
         super().__init__()
+        self.over = False  # there is no device any more, also for threads that have not left the mode
         self._observe = observe
 
     def __torch_function__(
@@ -32,6 +33,8 @@ class DeviceMode(TorchFunctionMode):  # type: ignore[misc]
         """Run one function."""
         del types
         kwargs = kwargs or {}
+        if self.over:
+            return func(*args, **kwargs)
         if func is torch.Tensor.__repr__ or (func is torch.Tensor.__format__ and args[0].dim()):
             with self.entered():
                 return torch._tensor_str._str(args[0], tensor_contents=kwargs.get("tensor_contents"))
@@ -42,13 +45,15 @@ class DeviceMode(TorchFunctionMode):  # type: ignore[misc]
 
     def entered(self) -> AbstractContextManager[Any]:
         """The mode active in this thread, whether it is so already or not."""
-        active = any(
-            isinstance(mode, DeviceMode) and mode._observe is self._observe
-            for mode in _get_current_function_mode_stack()
-        )
+        active = any(mode._observe is self._observe for mode in _active_modes())
         return nullcontext() if active else self
 
 
 def is_active() -> bool:
     """Whether tensors that are made now in this thread can be on the device."""
-    return any(isinstance(mode, DeviceMode) for mode in _get_current_function_mode_stack())
+    return bool(_active_modes())
+
+
+def _active_modes() -> list[DeviceMode]:
+    """Those of this thread."""
+    return [mode for mode in _get_current_function_mode_stack() if isinstance(mode, DeviceMode) and not mode.over]
