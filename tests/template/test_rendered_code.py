@@ -12,6 +12,7 @@ from copier import run_copy
 from .conftest import ROOT
 
 LONG_NAME = "a23456789_123456789_123456789_123456789_123456789_123456789"
+FAMILIES = sorted(path.parent.name for path in (ROOT / "template/_partials").glob("*/family.yml"))
 RULES = "E,W,F,I,B,UP,RUF,C4"
 SETTINGS = ["--isolated", "--no-cache", "--line-length", "120"]
 ISORT = [
@@ -60,6 +61,9 @@ def combinations() -> dict[str, dict[str, Any]]:
     ):
         op = f"conv_{variant}" + ("_bias" if bias else "") + {"r": "_scale", "a": "_alpha"}.get(epilogue[:1], "")
         found[op] = {"family": "conv", "variant": variant, "bias": bias, "epilogue": epilogue}
+    for variant, precision in itertools.product(["prefill"], ["ieee", "tf32", "3xtf32"]):
+        found[f"attention_{variant}_{precision}"] = {"family": "attention", "variant": variant, "precision": precision}
+    found["attention_half"] = {"family": "attention", "dtypes": ["float16", "bfloat16"]}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}
     found["gated_half"] = {"family": "gated", "dtypes": ["bfloat16"]}
     return found
@@ -98,9 +102,7 @@ def test_ruff_finds_nothing_for_any_answers(layout: str, placement: str | None, 
     assert complaints(tmp_path) == ""
 
 
-@pytest.mark.parametrize(
-    "family", ["elementwise", "gated", "reduction", "softmax", "row_norm", "matmul", "conv", "scan"]
-)
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("layout", ["standalone", "tilegym", "single_file"])
 def test_the_longest_name_fits(layout: str, family: str, tmp_path: Path) -> None:
     data = {"op": LONG_NAME, "layout": layout, "family": family, "backward": True}

@@ -38,6 +38,7 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "softmax", "variant": name, "backward": True} for name in ("softmax", "log_softmax")),
     *({"family": "row_norm", "variant": name, "backward": True} for name in ("rms_norm", "layer_norm", "add_rms_norm")),
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
+    *({"family": "attention", "variant": name, "precision": "3xtf32"} for name in ("prefill",)),
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),
 ]
 

@@ -1,0 +1,9 @@
+"""attention: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import attention
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["attention"]

@@ -1,0 +1,267 @@
+"""cuTile backend of attention."""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+ConstBool = ct.Constant[bool]
+
+ZERO = ct.PaddingMode.ZERO
+LOG2E = math.log2(math.e)
+LOWEST = -1e30  # where a maximum begins: -inf would make a NaN of a query that has seen no key yet
+
+
+@dataclass(frozen=True)
+class _Config:
+    """A tile of (queries, keys) and the compiler hints that go with it."""
+
+    tile: tuple[int, int]
+    most_d: int = 256  # elements of a head, rounded up to a power of two
+    num_worker_warps: int = 8
+    occupancy: int | None = None
+    depth: int = 256  # elements of a head that are multiplied at once
+
+    @functools.cached_property
+    def kernel(self):
+        kernel = _attention_kernel
+        return kernel.replace_hints(num_worker_warps=self.num_worker_warps, occupancy=self.occupancy)
+
+
+# By bytes of an element and the first major compute capability that they are for; of those the first for such heads
+# that gives every multiprocessor a block is taken, else the last. Chosen by the registers that they need.
+CONFIGS = {
+    2: {
+        8: (_Config((64, 64), 64, 4), _Config((64, 32), 128), _Config((64, 32), 256, 4)),
+        9: (_Config((128, 128), 128), _Config((128, 64)), _Config((64, 64))),
+        10: (_Config((128, 128), 128), _Config((128, 64)), _Config((64, 64))),
+        12: (_Config((128, 64), 64), _Config((64, 64), 128), _Config((64, 32))),
+    },
+    4: {8: (_Config((64, 16), 64, depth=16), _Config((32, 16), 128, 4, depth=16), _Config((32, 8), depth=8))},
+}
+
+
+def _tanh(t):
+    """Hyperbolic tangent to the accuracy that a score needs: an absolute one."""
+    e = ct.exp2(t * (2.0 * LOG2E), flush_to_zero=True)
+    return 1.0 - ct.truediv(2.0, 1.0 + e, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
+
+
+def _weights(ts, top, total, tout, factor):
+    """Exponentials of scores below their maximum so far; what was summed before is brought to the new maximum."""
+    new = ct.maximum(top, ct.max(ts, 1, keepdims=True))
+    tp = ct.exp2(ts * factor - new * factor, flush_to_zero=True)
+    fade = ct.exp2((top - new) * factor, flush_to_zero=True)
+    return tp, new, total * fade + ct.sum(tp, 1, keepdims=True), tout * fade
+
+
+@ct.kernel
+def _attention_kernel(
+    Q,
+    K,
+    V,
+    Out,
+    group: int,
+    window: int,
+    squeeze: float,
+    factor: float,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILE_D: ConstInt,
+    DEPTH: ConstInt,
+    CAUSAL: ConstBool,
+    WINDOW: ConstBool,
+    SOFTCAP: ConstBool,
+):
+    """Out (B, H, M, D) = softmax(Q @ K.T) @ V, a tile of queries to a block; K and V have a head for `group` of Q."""
+    tiles = ct.cdiv(Q.shape[2], TILE_M)
+    head, i = ct.bid(0) // tiles, ct.bid(0) % tiles
+    if CAUSAL:
+        i = tiles - 1 - i  # those that see most keys first: what runs last is short
+    b, h = head // Q.shape[1], head % Q.shape[1]
+
+    # Tiles of keys from `begin` to `end` are seen, and those before `whole` by all queries
+    n = K.shape[2]
+    place = i * TILE_M + n - Q.shape[2]  # of the key that belongs to the first query
+    begin, end, whole = 0, n, n
+    if WINDOW:
+        begin = ct.maximum(place - window + 1, 0) // TILE_N
+        end = ct.minimum(n, place + TILE_M - 1 + window)
+    if CAUSAL:
+        end = ct.minimum(n, place + TILE_M)
+        whole = ct.minimum(n, place + 1)
+    end, whole = ct.maximum(ct.cdiv(end, TILE_N), begin + 1), whole // TILE_N
+
+    def queries(d, depth):
+        return ct.load(Q, (b, h, i, d), (1, 1, TILE_M, depth), padding_mode=ZERO).reshape((TILE_M, depth))
+
+    def keys(d, depth, j):
+        tile = (1, 1, depth, TILE_N)
+        return ct.load(K, (b, h // group, d, j), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
+
+    def values(j):
+        tile = (1, 1, TILE_N, TILE_D)
+        return ct.load(V, (b, h // group, j, 0), tile, padding_mode=ZERO).reshape(tile[2:])
+
+    if DEPTH == TILE_D:
+        tq = queries(0, TILE_D)
+
+    def scores(j):
+        ts = ct.zeros((TILE_M, TILE_N), ct.float32)
+        if DEPTH == TILE_D:
+            ts = ct.mma(tq, keys(0, TILE_D, j), ts)
+        else:
+            for d in range(ct.cdiv(Q.shape[3], DEPTH)):
+                ts = ct.mma(queries(d, DEPTH), keys(d, DEPTH, j), ts)
+        if SOFTCAP:
+            ts = _tanh(ts * squeeze)
+        return ts
+
+    def hide(ts, j):
+        """Scores without those of keys that a query does not see."""
+        column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :]
+        ahead = column - place - ct.arange(TILE_M, dtype=ct.int32)[:, None]
+        seen = column < n
+        if CAUSAL:
+            seen = seen & (ahead <= 0)
+        if WINDOW:
+            seen = seen & (ct.abs(ahead) < window)
+        return ct.where(seen, ts, -math.inf)
+
+    top = ct.full((TILE_M, 1), LOWEST, ct.float32)
+    total = ct.zeros((TILE_M, 1), ct.float32)
+    tout = ct.zeros((TILE_M, TILE_D), ct.float32)
+    tp, top, total, tout = _weights(hide(scores(begin), begin), top, total, tout, factor)
+    for j in range(begin + 1, end):
+        # The values of one tile are under way in the tensor cores while the weights of the next are computed
+        ts = scores(j)
+        tout = ct.mma(tp.astype(V.dtype), values(j - 1), tout)
+        if WINDOW or j >= whole:
+            ts = hide(ts, j)
+        tp, top, total, tout = _weights(ts, top, total, tout, factor)
+    tout = ct.mma(tp.astype(V.dtype), values(end - 1), tout)
+
+    # A query that sees no key gives zeros
+    total = ct.where(total == 0.0, 1.0, total)
+    tout = ct.truediv(tout, total, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
+    ct.store(Out, (b, h, i, 0), tout.astype(Out.dtype).reshape((1, 1, TILE_M, TILE_D)))
+
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_MOST_BLOCKS = 2**24 - 1  # of one launch
+_FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(device, itemsize, heads, m, d):
+    """Choose (kernel, blocks, tile sizes) for so many heads of m queries."""
+    properties = torch.cuda.get_device_properties(device)
+    generations = CONFIGS[itemsize]
+    tile_d = max(16, 1 << (d - 1).bit_length())
+    for config in generations[max(major for major in generations if major <= properties.major)]:
+        blocks = heads * ct.cdiv(m, config.tile[0])
+        if tile_d <= config.most_d and blocks >= properties.multi_processor_count:
+            break
+    return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
+
+
+def _check_tensors(**tensors):
+    """Require tensors (batch, heads, length, D) of one supported dtype on one CUDA device."""
+    for name, x in tensors.items():
+        if not isinstance(x, torch.Tensor) or x.dtype not in _DTYPES:
+            found = getattr(x, "dtype", type(x).__name__)
+            raise TypeError(f"{name} is {found}; it must be a tensor of float32, float16, bfloat16")
+        q = tensors["q"]
+        if x.dtype != q.dtype:
+            raise TypeError(f"{name} is {x.dtype}; it must be {q.dtype}, as q is")
+        if not x.is_cuda:
+            raise ValueError(f"{name} is on {x.device}; it must be on a CUDA device")
+        if x.device != q.device:
+            raise ValueError(f"{name} is on {x.device}; it must be on {q.device}, as q is")
+        if x.ndim != 4:
+            raise ValueError(f"{name} has shape {tuple(x.shape)}; it must be (batch, heads, length, D)")
+    q, k, v = tensors.values()
+    if q.shape[3] > 256:
+        raise ValueError(f"q has heads of {q.shape[3]} elements; they must have at most 256")
+    if k.shape[0] != q.shape[0] or k.shape[3] != q.shape[3] or q.shape[1] % max(k.shape[1], 1):
+        found = f"{tuple(k.shape)} beside q {tuple(q.shape)}"
+        raise ValueError(f"k has shape {found}; it must be (B, HK, N, D), B and D those of q, and HK a divisor of H")
+    if v.shape != k.shape:
+        raise ValueError(f"v has shape {tuple(v.shape)}; it must be {tuple(k.shape)}, that of k")
+
+
+def _check_options(window, softcap, scale):
+    """Require numbers that make sense of the scores."""
+    if window is not None and not (isinstance(window, int) and window > 0):
+        raise ValueError(f"window is {window!r}; it must be a positive int, or None")
+    if not isinstance(softcap, int | float) or not 0 <= softcap < math.inf:
+        raise ValueError(f"softcap is {softcap!r}; it must be a positive number, or 0 for none")
+    if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
+        raise ValueError(f"scale is {scale!r}; it must be a positive number, or None")
+
+
+def _readable(x):
+    """Return x, or a copy that TMA can read: neighbours along D, and all else at multiples of 16 bytes."""
+    unit = 16 // x.element_size()
+    if x.stride(3) == 1 and all(s % unit == 0 for s in x.stride()[:3]) and x.data_ptr() % 16 == 0:
+        return x
+    *outer, d = x.shape
+    return x.new_empty((*outer, ct.cdiv(d, unit) * unit))[..., :d].copy_(x)
+
+
+def _launch(arrays, causal, window, softcap, scale):
+    """Launch on (Q, K, V, Out), one batch after the other where the grid or 32-bit strides do not reach."""
+    q, k = arrays[:2]
+    batch, heads, m, d = q.shape
+    n = k.shape[2]
+    kernel, blocks, tile = _plan(q.device, q.element_size(), batch * heads, m, d)
+    far = any(x.stride(0) >= _FAR for x in arrays)
+    if batch > 1 and (far or blocks > _MOST_BLOCKS):
+        for one in zip(*(x.split(1) for x in arrays), strict=True):
+            _launch(one, causal, window, softcap, scale)
+        return
+    if far:  # the stride of a batch of one is never used
+        arrays = [x.as_strided(x.shape, (0, *x.stride()[1:])) for x in arrays]
+    numbers = (heads // k.shape[1], min(window or m + n, m + n), scale / (softcap or 1.0), LOG2E * (softcap or scale))
+    constants = (*tile, causal, window is not None, softcap > 0)
+    with torch.cuda.device(q.device):
+        ct.launch(torch.cuda.current_stream(q.device), (blocks,), kernel, (*arrays, *numbers, *constants))
+
+
+@register_impl("attention", backend="cutile")
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    causal: bool = False,
+    window: int | None = None,
+    softcap: float = 0.0,
+    scale: float | None = None,
+    out: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> torch.Tensor:
+    """Attend to keys and values: softmax(scale * q @ k.mT) @ v, many queries at once."""
+    if kwargs:
+        raise TypeError(f"attention got unexpected arguments: {', '.join(kwargs)}")
+    _check_tensors(q=q, k=k, v=v)
+    _check_options(window, softcap, scale)
+    if out is not None and (out.shape != q.shape or out.dtype != q.dtype or out.device != q.device):
+        found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
+        raise ValueError(f"out is {found}; it must be {tuple(q.shape)} of {q.dtype} on {q.device}")
+    shared = out is not None and any(
+        t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (q, k, v)
+    )
+    direct = out is not None and not shared and max(out.stride()[1:]) < _FAR
+    y = out if direct else torch.empty_like(q, memory_format=torch.contiguous_format)
+    if q.numel() and k.numel():
+        scale = q.shape[3] ** -0.5 if scale is None else scale
+        _launch([_readable(q), _readable(k), _readable(v), y], causal, window, softcap, scale)
+    else:
+        y.zero_()  # no key is seen
+    return y if out is None or direct else out.copy_(y)

@@ -1,0 +1,86 @@
+"""Benchmark of attention in TFLOP/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import attention
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(4, 32, 32, 4096, 4096, 128), (2, 32, 8, 8192, 8192, 128), (8, 16, 16, 2048, 2048, 64)]
+
+
+def inputs(B, H, HK, M, N, D, dtype, device):
+    return {
+        "q": torch.randn((B, H, M, D), dtype=dtype, device=device),
+        "k": torch.randn((B, HK, N, D), dtype=dtype, device=device),
+        "v": torch.randn((B, HK, N, D), dtype=dtype, device=device),
+        "causal": M == N,
+    }
+
+
+def flops(B, H, HK, M, N, D, dtype):
+    """Two products over D for each pair of a query and a key that it sees."""
+    pairs = M * (M + 1) // 2 if M == N else M * N
+    return 4 * B * H * pairs * D
+
+
+@register_impl("attention", "torch")
+def reference_attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    causal: bool = False,
+    window: int | None = None,
+    softcap: float = 0.0,
+    scale: float | None = None,
+    out: torch.Tensor | None = None,
+):
+    grouped = k.shape[1] < q.shape[1]
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["B", "H", "HK", "M", "N", "D"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="TFLOP/s",
+        plot_name=f"attention-{dtype_name}-TFLOPS",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_attention(B, H, HK, M, N, D, backend, dtype, device="cuda"):
+    kwargs = inputs(B, H, HK, M, N, D, dtype, device)
+    fn = functools.partial(attention, **kwargs, backend=backend)
+    ref = functools.partial(reference_attention, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return flops(B, H, HK, M, N, D, dtype) * 1e-9 / ms
+
+
+if __name__ == "__main__":
+    bench_attention.run(print_data=True)
