@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.aot.cubin import CubinError
+from tilewright.aot.cubin import read_code
 from tilewright.aot.cubin import read_resources
 from tilewright.model.kernel import Resources
 
@@ -104,3 +105,16 @@ def test_compiled_kernel_that_is_too_big_spills():
     assert compiled(small).code_bytes < compiled(big).code_bytes
     assert compiled(big).spilled_bytes > 0
     assert compiled(small).registers in range(1, 256)
+
+
+def test_code_is_what_is_executed():
+    sections = {".text.k": sized(b"mul"), ".nv.info.k": sized(b"cta"), ".nv.constant0.k": sized(b"42")}
+    code = read_code(elf(sections))
+    assert code == b"mulcta42"
+    assert read_code(elf({**sections, ".debug_line": sized(b"line 7")})) == code
+    assert read_code(elf({**sections, ".text.k": sized(b"add")})) != code
+
+
+def test_code_of_no_cubin():
+    with pytest.raises(CubinError, match="not a cubin"):
+        read_code(b"nothing")

@@ -93,6 +93,15 @@ def test_what_was_measured_is_not_measured_again(session):
     assert session.timed() == before
 
 
+def test_what_was_measured_holds_after_it_was_written(session):
+    first = session.run(exhaustive=True)
+    before = session.timed()
+    path = session.operator.path(session.operator.kernel)
+    path.write_bytes(first.after)
+    assert session.run(exhaustive=True).after == first.after
+    assert session.timed() == before
+
+
 def test_killed_search_goes_on_where_it_was(session, monkeypatch):
     """The notebook ends in the middle of a line."""
     first = session.run()

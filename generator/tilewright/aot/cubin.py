@@ -6,6 +6,7 @@ from tilewright.model.kernel import Resources
 
 _ATTRIBUTE_REGISTERS = 0x2F
 _ATTRIBUTE_FRAME_SIZE = 0x11
+_EXECUTED = (".text.", ".nv.constant", ".nv.info.")
 _SIZED_VALUE = 4  # format of an attribute that carries its own length
 
 
@@ -17,6 +18,15 @@ def read_resources(cubin: bytes) -> dict[str, Resources]:
     """Resources of every kernel, by the name of its symbol."""
     try:
         return _read(memoryview(cubin))
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise CubinError(f"malformed cubin: {error}") from error
+
+
+def read_code(cubin: bytes) -> bytes:
+    """Instructions, constants and launch attributes: all that a kernel does, and nothing of where its source stands."""
+    elf = memoryview(cubin)
+    try:
+        return b"".join(_bytes(elf, section) for name, section in _sections(elf).items() if name.startswith(_EXECUTED))
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise CubinError(f"malformed cubin: {error}") from error
 

@@ -11,12 +11,14 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any
 
 from tilewright.errors import UsageError
 
 Values = dict[str, Any]
+_SIGNATURE = re.compile(r"# sm_(\d+): ")
 _BY_TARGET = re.compile(r"(^|\.)ByTarget$")
 
 
@@ -77,20 +79,24 @@ class Table:
 
     def signed(self, note: str) -> str:
         """The text with a comment above the table that says where the values of this architecture come from."""
-        first = self._statement.lineno - 1
-        lines = self._bytes.splitlines(keepends=True)
         mark = f"# {self._place.arch}: "
-        above = first
-        while above and lines[above - 1].startswith(b"#"):
-            above -= 1
-            if lines[above].startswith(mark.encode()):
-                return b"".join([*lines[:above], f"{mark}{note}\n".encode(), *lines[above + 1 :]]).decode()
-        return b"".join([*lines[:first], f"{mark}{note}\n".encode(), *lines[first:]]).decode()
+        lines = self._bytes.decode().splitlines(keepends=True)
+        first = self._statement.lineno - 1
+        signatures = self._signatures(lines)
+        kept = [line for line in lines[first - signatures : first] if not line.startswith(mark)]
+        above = sorted([*kept, f"{mark}{note}\n"], key=_number_of)
+        return "".join([*lines[: first - signatures], *above, *lines[first:]])
 
     def without(self) -> str:
-        """The text without the table: what stays the same whatever is found."""
-        start, end = self._span(self._statement)
-        return self._spliced(start, end, "")
+        """The text without the table and what is said of it: the same whatever is found."""
+        lines = self._bytes.decode().splitlines(keepends=True)
+        first, end = self._statement.lineno - 1, self._statement.end_lineno
+        return "".join([*lines[: first - self._signatures(lines)], *lines[end:]])
+
+    def _signatures(self, lines: list[str]) -> int:
+        """How many lines above the table say where values come from."""
+        above = takewhile(_SIGNATURE.match, reversed(lines[: self._statement.lineno - 1]))
+        return len(list(above))
 
     def _assignment(self) -> ast.Assign:
         for node in self._module.body:
@@ -222,6 +228,12 @@ def _bound(call: ast.Call, fields: Mapping[str, object]) -> dict[str, ast.expr]:
     """Arguments of the call by the names of the fields."""
     keywords = {str(keyword.arg): keyword.value for keyword in call.keywords}
     return dict(zip(fields, call.args, strict=False)) | keywords
+
+
+def _number_of(signature: str) -> int:
+    match = _SIGNATURE.match(signature)
+    assert match
+    return int(match[1])
 
 
 def _by_number(item: tuple[str, Any]) -> int:

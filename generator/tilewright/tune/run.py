@@ -71,11 +71,14 @@ class Task:
 
 
 def tune(task: Task, laboratory: type[Laboratory] = Laboratory, progress: Progress | None = None) -> Tuning:
-    """Search the table of the operator for each architecture."""
+    """Search the table of the operator for each architecture.
+
+    Raises:
+        UsageError: The operator has no table or benchmark, cannot be imported, or lacks what was asked for.
+    """
     operator = task.operator
     path = operator.path(operator.kernel)
-    family = str(read_answers(operator.name, operator.host.root)["family"])
-    choices = Choices.read(task.partials, family)
+    choices = Choices.read(task.partials, str(read_answers(operator.name, operator.host.root)["family"]))
     if not operator.path(operator.benchmark).is_file():
         raise UsageError(
             f"{operator.name} has no benchmark, which says on what to tune it",
@@ -83,54 +86,69 @@ def tune(task: Task, laboratory: type[Laboratory] = Laboratory, progress: Progre
             hint=f"have it written again: tilewright update {operator.name}",
         )
     before = path.read_bytes()
-    text, entries, gpu = before.decode(), list[TunedEntry](), dict[str, str]()
-    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    search = _Search(task, choices, progress, before.decode())
     for arch in [target.name for target in task.targets] or [""]:
         with laboratory(operator, arch, jobs=task.jobs) as lab:
-            found = {} if arch else lab.gpu()
-            gpu = {name: str(found[name]) for name in ("gpu", "arch", "driver")} if found else {}
-            text, tuned = _tune_arch(task, lab, choices, text, arch or gpu["arch"], gpu, date, progress)
-            entries += tuned
-    after = before if text == before.decode() else _formatted(text, operator.kernel, operator.host.root).encode()
-    return Tuning(entries=tuple(entries), gpu=gpu, date=date, before=before, after=after)
+            search.on(lab, arch)
+    changed = search.text != before.decode()
+    after = _formatted(search.text, operator.kernel, operator.host.root).encode() if changed else before
+    return Tuning(entries=tuple(search.entries), gpu=search.gpu, date=search.date, before=before, after=after)
 
 
-def _tune_arch(
-    task: Task,
-    lab: Laboratory,
-    choices: Choices,
-    text: str,
-    arch: str,
-    gpu: dict[str, str],
-    date: str,
-    progress: Progress | None,
-) -> tuple[str, list[TunedEntry]]:
-    path = task.operator.kernel
-    benchmark = lab.benchmark()
-    sizes = _checked(task.sizes, benchmark["names"]) or benchmark["sizes"]
-    entries: list[TunedEntry] = []
-    begun = text
-    for dtype, itemsize in _chosen(task.dtypes, benchmark["dtypes"], choices).items():
-        place = Place(name=choices.table, arch=arch, itemsize=itemsize if choices.by_itemsize else None)
+class _Search:
+    """The kernel file on its way from one architecture to the next."""
+
+    def __init__(self, task: Task, choices: Choices, progress: Progress | None, text: str) -> None:
+        self._task = task
+        self._choices = choices
+        self._progress = progress
+        self.text = text
+        self.entries: list[TunedEntry] = []
+        self.gpu: dict[str, str] = {}
+        self.date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+    def on(self, lab: Laboratory, arch: str) -> None:
+        """Tune for an architecture by what the compiler reports; without one, for the GPU that is here."""
+        if not arch:
+            self.gpu = {name: str(lab.gpu()[name]) for name in ("gpu", "arch", "driver")}
+            arch = self.gpu["arch"]
+        task, path, begun = self._task, self._task.operator.kernel, self.text
+        benchmark = lab.benchmark()
+        sizes = _checked(task.sizes, benchmark["names"]) or benchmark["sizes"]
+        for dtype, itemsize in _chosen(task.dtypes, benchmark["dtypes"], self._choices).items():
+            place = Place(name=self._choices.table, arch=arch, itemsize=itemsize if self._choices.by_itemsize else None)
+            lab.notebook = self._notebook(place)
+            tuner = Tuner(
+                lab,
+                self._choices,
+                place,
+                path=path,
+                dtype=dtype,
+                sizes=sizes,
+                exhaustive=task.exhaustive,
+                progress=self._progress,
+            )
+            self.text, tuned = tuner.measured(self.text) if self.gpu else tuner.compiled(self.text)
+            self.entries += tuned
+        if self.text != begun:
+            self.text = Table(self.text, place, path=path).signed(self._signature())
+
+    def _notebook(self, place: Place) -> Notebook:
+        operator = self._task.operator
         about = {
-            "operator": task.operator.name,
-            "kernel": _digest(Table(text, place, path=path).without().encode()),
-            "benchmark": _digest(task.operator.path(task.operator.benchmark).read_bytes()),
-            "arch": arch,
-            "gpu": gpu,
+            "operator": operator.name,
+            "kernel": _digest(Table(self.text, place, path=operator.kernel).without().encode()),
+            "benchmark": _digest(operator.path(operator.benchmark).read_bytes()),
+            "arch": place.arch,
+            "gpu": self.gpu,
             "versions": versions(),
         }
-        lab.notebook = Notebook(folder(), task.operator.name, about, date)
-        tuner = Tuner(
-            lab, choices, place, path=path, dtype=dtype, sizes=sizes, exhaustive=task.exhaustive, progress=progress
-        )
-        text, tuned = tuner.measured(text) if gpu else tuner.compiled(text)
-        entries += tuned
-    if text != begun:
+        return Notebook(folder(), operator.name, about, self.date)
+
+    def _signature(self) -> str:
         compiler = f"cuda-tile {versions()['cuda-tile']}"
-        how = f"tuned on {gpu['gpu']}, {compiler}" if gpu else f"by what {compiler} reports, not measured"
-        text = Table(text, place, path=path).signed(f"{how}, {date[:10]}")
-    return text, entries
+        how = f"tuned on {self.gpu['gpu']}, {compiler}" if self.gpu else f"by what {compiler} reports, not measured"
+        return f"{how}, {self.date[:10]}"
 
 
 def _chosen(wanted: Sequence[str], known: dict[str, int], choices: Choices) -> dict[str, int]:

@@ -37,7 +37,6 @@ class _Work:
     table: Table
     index: int
     space: Space
-    exhaustive: bool
     trials: dict[Point, Trial] = field(default_factory=dict)
 
     def text(self, point: Point) -> str:
@@ -86,7 +85,7 @@ class Tuner:
         for index in range(len(self._table(text).entries)):
             table = self._table(text)
             space = Space(self._choices, table.entries[index].values)
-            work = _Work(table, index, space, self._exhaustive)
+            work = _Work(table, index, space)
             point, entry = tune(work)
             text = work.text(point)
             found.append(entry)
@@ -100,7 +99,7 @@ class Tuner:
         space = work.space
         if not self._is_used(work):
             return space.start, self._entry(work, space.start, "unused", begun)
-        if work.exhaustive:
+        if self._exhaustive:
             self._costs(work, space.points, LONG)
             ranking = [point for point in space.points if work.trials[point].verdict == "ok"]
         else:

@@ -20,6 +20,7 @@ import torch
 
 from tilewright.aot.capture import Launch
 from tilewright.aot.capture import Recorder
+from tilewright.aot.cubin import read_code
 from tilewright.aot.cubin import read_resources
 from tilewright.aot.standin import OnMeta
 from tilewright.aot.standin import StandIn
@@ -136,7 +137,7 @@ class Compiler:
         if refusal:
             raise ValueError(refusal)
         scalars = [each for each in launch.arguments if not isinstance(each, torch.Tensor)]
-        return (launch.grid, scalars, hashlib.sha256(cubin).hexdigest()), resources.spilled_bytes
+        return (launch.grid, scalars, resources, hashlib.sha256(read_code(cubin)).hexdigest()), resources.spilled_bytes
 
 
 class Timer:
