@@ -20,6 +20,7 @@ from tilewright.update import carry_out
 from tilewright.update import continue_
 from tilewright.update import plan_update
 from tilewright.update import progress
+from tilewright.update.repository import Repository
 
 KERNEL = "my_ops/swish/cutile.py"
 
@@ -112,10 +113,29 @@ def test_an_edit_after_the_kill_is_not_overwritten(planned, moments, tmp_path):
     assert (root / "my_ops/total/cutile.py.edited").read_text() == "an hour of work\n"
 
 
-def test_a_lock_of_another_git_command_is_left_alone(planned, tmp_path):
+def test_nothing_begins_while_another_git_command_holds_the_index(planned, tmp_path):
+    root, plan = copied(planned, tmp_path / "host")
+    (root / ".git" / "index.lock").touch()
+    before = contents(root)
+    with pytest.raises(UsageError, match=r"index\.lock is there.*another git command") as caught:
+        carry_out(plan)
+    assert str(caught.value).count("\n") == 2
+    assert contents(root) == before
+
+
+def test_nothing_begins_where_the_index_cannot_be_written(planned, tmp_path, monkeypatch):
+    root, plan = copied(planned, tmp_path / "host")
+    before = contents(root)
+    monkeypatch.setattr(os, "access", lambda path, _: path != root / ".git")
+    with pytest.raises(UsageError, match=r"\.git cannot be written"):
+        carry_out(plan)
+    assert contents(root) == before
+
+
+def test_a_lock_that_another_git_command_takes_meanwhile_is_left_alone(planned, tmp_path, monkeypatch):
     root, plan = copied(planned, tmp_path / "host")
     lock = root / ".git" / "index.lock"
-    lock.write_text("")
+    monkeypatch.setattr(Repository, "refuse_if_locked", lambda self: lock.touch())
     with pytest.raises(UsageError, match=r"index\.lock is there") as caught:
         carry_out(plan)
     assert str(caught.value).count("\n") == 2

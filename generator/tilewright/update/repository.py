@@ -70,6 +70,27 @@ class Repository:
                     hint=f"finish it or give it up first: git status; git {what.split()[-1]} --abort",
                 )
 
+    def refuse_if_locked(self) -> None:
+        """Refuse to begin what could not be put into the index in the end.
+
+        Raises:
+            UsageError: Another command holds the index, or this user may not change it.
+        """
+        folder = self._paths["index"].parent
+        if not os.access(folder, os.W_OK):
+            raise UsageError(
+                f"{folder} cannot be written",
+                expected="expected an index of git that this user may change",
+                hint="change its permissions or owner; nothing was written",
+            )
+        lock = folder / "index.lock"
+        if lock.exists():
+            raise UsageError(
+                f"{lock} is there: another git command is at work, or was killed",
+                expected="expected nobody else to change the index",
+                hint="wait, or remove the file, then run the command again; nothing was written",
+            )
+
     def refuse_if_unclean(self, paths: Iterable[PurePosixPath]) -> None:
         """Refuse to touch what is not committed; files that git is told to ignore are nobody's to commit.
 

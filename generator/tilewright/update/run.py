@@ -34,6 +34,7 @@ def carry_out(plan: Plan) -> None:
         progress.refuse_if_begun(root)
         if repository:
             repository.refuse_if_busy()
+            repository.refuse_if_locked()
             repository.refuse_if_hidden(plan.gone)
             repository.refuse_if_unclean(path for path in _touched(plan) if path.parent != DETACHED)
         begun = True
