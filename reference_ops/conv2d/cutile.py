@@ -349,7 +349,7 @@ def _convolve_depthwise(x, filters, arrays, rest, geometry):
         x, before = _pad(x, (*geometry.needed, x.shape[-1]), before), (0,) * len(before)
     tiles = _tiles(DEPTHWISE_TILE, out.shape[-3:]) * math.prod(out.shape[:-3])
     constants = (geometry.kernel, geometry.stride, geometry.dilation, DEPTHWISE_TILE)
-    arguments = (x, filters.flatten(1).mT, *arrays, *rest, before, *constants)
+    arguments = (x, filters.flatten(1).mT.contiguous(), *arrays, *rest, before, *constants)
     kernel = _conv2d_depthwise_kernel
     ct.launch(torch.cuda.current_stream(x.device), (tiles,), kernel, arguments)
 

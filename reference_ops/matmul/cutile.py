@@ -68,6 +68,17 @@ def _position(tile, tiles_m, tiles_n, group):
     return first + tile % in_group % height, tile % in_group // height
 
 
+def _product(A, B, i, m, n, steps, TILE_M, TILE_N, TILE_K):
+    """Tile (m, n) of A @ B, summed over a range of steps."""
+    # Zeros beyond the last k add nothing; rows and columns beyond the edge of Out are computed and not stored.
+    tacc = ct.zeros((TILE_M, TILE_N), ct.float32)
+    for k in range(steps[0], steps[1]):
+        ta = ct.load(A, (i, m, k), (1, TILE_M, TILE_K), padding_mode=ZERO).reshape((TILE_M, TILE_K))
+        tb = ct.load(B, (i, k, n), (1, TILE_K, TILE_N), padding_mode=ZERO).reshape((TILE_K, TILE_N))
+        tacc = ct.mma(ta, tb, tacc)
+    return tacc
+
+
 @ct.kernel(num_worker_warps=8)
 def _matmul_kernel(
     A,
@@ -82,18 +93,12 @@ def _matmul_kernel(
     """Out (batch, M, N) = A (batch, M, K) @ B (batch, K, N), one tile to a block or, where PERSISTENT, several."""
     tiles_m = ct.num_tiles(Out, 1, (1, TILE_M, TILE_N))
     tiles_n = ct.num_tiles(Out, 2, (1, TILE_M, TILE_N))
+    steps = (0, ct.num_tiles(A, 2, (1, TILE_M, TILE_K)))
 
     def compute(tile):
         i = tile // (tiles_m * tiles_n)
         m, n = _position(tile % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_ROWS // TILE_M)
-
-        # Zeros beyond the last k add nothing; rows and columns beyond the edge of Out are computed and not stored.
-        tacc = ct.zeros((TILE_M, TILE_N), ct.float32)
-        for k in range(ct.num_tiles(A, 2, (1, TILE_M, TILE_K))):
-            ta = ct.load(A, (i, m, k), (1, TILE_M, TILE_K), padding_mode=ZERO).reshape((TILE_M, TILE_K))
-            tb = ct.load(B, (i, k, n), (1, TILE_K, TILE_N), padding_mode=ZERO).reshape((TILE_K, TILE_N))
-            tacc = ct.mma(ta, tb, tacc)
-
+        tacc = _product(A, B, i, m, n, steps, TILE_M, TILE_N, TILE_K)
         ct.store(Out, (i, m, n), tacc.astype(Out.dtype).reshape((1, TILE_M, TILE_N)))
 
     if PERSISTENT:
@@ -103,8 +108,48 @@ def _matmul_kernel(
         compute(ct.bid(0))
 
 
+@ct.kernel(num_worker_warps=8)
+def _matmul_split_kernel(
+    A,
+    B,
+    Partial,
+    length: int,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILE_K: ConstInt,
+):
+    """Partial (batch, splits, M, N) = A @ B, each split summed over `length` steps of its own."""
+    tiles_m = ct.num_tiles(Partial, 2, (1, 1, TILE_M, TILE_N))
+    tiles_n = ct.num_tiles(Partial, 3, (1, 1, TILE_M, TILE_N))
+    part, tile = ct.bid(0) // (tiles_m * tiles_n), ct.bid(0) % (tiles_m * tiles_n)
+    i, split = part // Partial.shape[1], part % Partial.shape[1]
+    m, n = tile // tiles_n, tile % tiles_n
+    steps = (split * length, min((split + 1) * length, ct.num_tiles(A, 2, (1, TILE_M, TILE_K))))
+    tacc = _product(A, B, i, m, n, steps, TILE_M, TILE_N, TILE_K)
+    ct.store(Partial, (i, split, m, n), tacc.reshape((1, 1, TILE_M, TILE_N)))
+
+
+@ct.kernel
+def _matmul_combine_kernel(
+    Partial,
+    Out,
+    SPLITS: ConstInt,
+    TILE_N: ConstInt,
+):
+    """Out (batch, M, N) = the sum of Partial (batch, splits, M, N) over its splits, one part of a row to a block."""
+    tiles_n = ct.num_tiles(Out, 2, (1, 1, TILE_N))
+    row, n = ct.bid(0) // tiles_n, ct.bid(0) % tiles_n
+    i, m = row // Out.shape[1], row % Out.shape[1]
+    tsplits = ct.load(Partial, (i, 0, m, n), (1, SPLITS, 1, TILE_N), padding_mode=ZERO).reshape((SPLITS, TILE_N))
+    tacc = ct.sum(tsplits, axis=0, keepdims=True)
+    ct.store(Out, (i, m, n), tacc.astype(Out.dtype).reshape((1, 1, TILE_N)))
+
+
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _MOST_TILES = 2**24 - 1  # of one launch, as many as the blocks of a grid
+LEAST_STEPS = 8  # of a sum that is split, so that loading and multiplying overlap
+MOST_SPLITS = 128
+COMBINED = 64  # columns whose splits a block adds up
 _FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
 
 
@@ -112,13 +157,34 @@ _FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indic
 def _plan(device, itemsize, batch, rows, columns):
     """Choose (kernel, blocks, tiles, constants) for a result of this size."""
     properties = torch.cuda.get_device_properties(device)
-    generations = CONFIGS[itemsize]
-    for config in generations[max(major for major in generations if major <= properties.major)]:
+    for config in _configs(properties, itemsize):
         tiles = batch * ct.cdiv(rows, config.tile[0]) * ct.cdiv(columns, config.tile[1])
         if rows <= config.most_rows and config.suits(properties.multi_processor_count, rows, tiles):
             break
     blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
     return config.kernel, blocks, tiles, (*config.tile, config.persistent)
+
+
+def _configs(properties, itemsize):
+    """The row of the table for a device."""
+    generations = CONFIGS[itemsize]
+    return generations[max(major for major in generations if major <= properties.major)]
+
+
+@functools.lru_cache(maxsize=4096)
+def _splits(device, itemsize, batch, rows, columns, terms):
+    """Choose (tile, tiles, splits, steps of each); there is one split unless sums are long and tiles too few."""
+    properties = torch.cuda.get_device_properties(device)
+    *_, last = configs = _configs(properties, itemsize)
+    single = (config for config in configs if not config.persistent and rows <= config.most_rows)
+    tile = next((c.tile for c in single if c.tile[0] < 2 * rows and c.tile[1] < 2 * columns), last.tile)
+    tiles, fewest = (batch * ct.cdiv(rows, m) * ct.cdiv(columns, n) for m, n, _ in (tile, last.tile))
+    steps = ct.cdiv(terms, tile[2])
+    splits = min(properties.multi_processor_count // tiles, steps // LEAST_STEPS, MOST_SPLITS)
+    if splits < 2 or 2 * fewest > properties.multi_processor_count:
+        return tile, tiles, 1, steps
+    length = ct.cdiv(steps, splits)
+    return tile, tiles, ct.cdiv(steps, length), length
 
 
 def _check_operands(**operands):
@@ -153,20 +219,34 @@ def _readable(x):
     return x.new_empty((batch, rows, ct.cdiv(columns, unit) * unit))[..., :columns].copy_(x)
 
 
+def _near(x):
+    """The same array with a stride that a kernel can hold: that of a batch of one is never used."""
+    return x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:])) if x.stride(0) >= _FAR else x
+
+
 def _launch(arrays, rest):
     """Launch on (A, B, ..., Out) of three dimensions, in parts where the grid or 32-bit strides do not reach."""
-    device = arrays[0].device
-    batch, rows, columns = arrays[-1].shape
-    kernel, blocks, tiles, constants = _plan(device, arrays[0].element_size(), batch, rows, columns)
-    far = any(x.stride(0) >= _FAR for x in arrays)
-    if batch > 1 and (far or tiles > _MOST_TILES):
+    device, itemsize = arrays[0].device, arrays[0].element_size()
+    batch, rows, columns = size = arrays[-1].shape
+    kernel, blocks, tiles, constants = _plan(device, itemsize, *size)
+    if batch > 1 and (any(x.stride(0) >= _FAR for x in arrays) or tiles > _MOST_TILES):
         for half in zip(*(x.tensor_split(2) for x in arrays), strict=True):
             _launch(half, rest)
         return
-    if far:  # the stride of a batch of one is never used
-        arrays = [x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:])) for x in arrays]
+    arrays = [_near(x) for x in arrays]
+    tile, parts, splits, length = _splits(device, itemsize, *size, arrays[0].shape[2])
     with torch.cuda.device(device):
-        ct.launch(torch.cuda.current_stream(device), (blocks,), kernel, (*arrays, *rest, tiles, *constants))
+        stream = torch.cuda.current_stream(device)
+        if splits == 1:
+            ct.launch(stream, (blocks,), kernel, (*arrays, *rest, tiles, *constants))
+            return
+        A, B, *others = arrays
+        partial = A.new_empty((batch, splits, rows, columns), dtype=torch.float32)
+        kernel = _matmul_split_kernel
+        ct.launch(stream, (parts * splits,), kernel, (A, B, partial, length, *tile))
+        kernel = _matmul_combine_kernel
+        blocks = batch * rows * ct.cdiv(columns, COMBINED)
+        ct.launch(stream, (blocks,), kernel, (partial, *others, *rest, 1 << (splits - 1).bit_length(), COMBINED))
 
 
 @register_impl("matmul", backend="cutile")

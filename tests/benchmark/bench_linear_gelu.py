@@ -11,7 +11,14 @@ from reference_ops.backend import is_backend_available
 from reference_ops.backend import register_impl
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
-SIZES = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 28672, 4096), (4000, 4000, 4000), (128, 8192, 8192)]
+SIZES = [
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 28672, 4096),
+    (4000, 4000, 4000),
+    (128, 8192, 8192),
+    (256, 256, 524288),
+]
 
 
 def inputs(M, N, K, dtype, device):

@@ -15,7 +15,7 @@ class Test_LinearGelu(common.PyTestCase):
     _dtypes = [torch.float32, torch.float16, torch.bfloat16]
     # (..., M, N, K)
     _aligned = [(4096, 2560, 64), (256, 384, 512), (3, 128, 256, 64)]
-    _ragged = [(131, 67, 37), (1, 1, 1), (5, 1021, 257), (2, 3, 33, 65, 129)]
+    _ragged = [(131, 67, 37), (1, 1, 1), (5, 1021, 257), (7, 50, 2051), (2, 3, 33, 65, 129)]
     _empty = [(0, 5, 7), (5, 0, 7), (5, 7, 0), (0, 3, 5, 7)]
     _huge = (2**17 + 1, 2**14 + 8, 16)
     _arguments = []
@@ -167,7 +167,8 @@ class Test_LinearGelu(common.PyTestCase):
     def test_op_shapes_that_do_not_fit(self, name, backend):
         self._setup(backend)
         kwargs = self.inputs((16, 32, 64), self._dtypes[0])
-        for wrong in (kwargs[name][..., 1:], kwargs[name][None, None], kwargs[name].flatten()[0]):
+        stacks = kwargs[name].expand(2, 2, *kwargs[name].shape)
+        for wrong in (kwargs[name][..., 1:], stacks, kwargs[name].flatten()[0]):
             with pytest.raises(ValueError, match=f"{name} has shape"):
                 linear_gelu(**{**kwargs, name: wrong})
 

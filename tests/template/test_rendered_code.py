@@ -54,6 +54,8 @@ def combinations() -> dict[str, dict[str, Any]]:
     ):
         op = f"matmul_{precision}" + ("_bias" if bias else "") + ("_epilogue" if epilogue else "")
         found[op] = {"family": "matmul", "precision": precision, "bias": bias, "epilogue": epilogue}
+    found["matmul_bmm"] = {"family": "matmul", "variant": "bmm", "dtypes": ["float64", "bfloat16"]}
+    found["matmul_bmm_epilogue"] = {"family": "matmul", "variant": "bmm", "bias": True, "epilogue": "relu(acc) * scale"}
     for variant, bias, epilogue in itertools.product(
         ["conv1d", "conv2d", "conv3d"],
         [False, True],

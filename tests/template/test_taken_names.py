@@ -30,7 +30,7 @@ FORMULAS: list[dict[str, Any]] = [
 ]
 EPILOGUES: list[dict[str, Any]] = [
     {"family": family, "variant": variant, "bias": True, "precision": "3xtf32", "epilogue": epilogue}
-    for family, variant in (("matmul", "matmul"), ("matmul", "linear"), ("conv", "conv2d"), ("conv", "conv3d"))
+    for family, variant in (("matmul", "matmul"), ("matmul", "bmm"), ("matmul", "linear"), ("conv", "conv2d"), ("conv", "conv3d"))
     for epilogue in ("relu(acc) * zza * zzc, zzc=1.0", "zzd = acc * zzc; zzd, zzc=1.0", "acc")
 ]
 VARIANTS: list[dict[str, Any]] = [

@@ -1,0 +1,203 @@
+"""Tests of bmm against PyTorch."""
+
+import pytest
+import torch
+
+from reference_ops import bmm
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import set_backend
+
+from .. import common
+
+
+class Test_Bmm(common.PyTestCase):
+    _backends = ["cutile"]
+    _dtypes = [torch.float32, torch.float16, torch.bfloat16]
+    # (..., M, N, K)
+    _aligned = [(4096, 2560, 64), (256, 384, 512), (3, 128, 256, 64)]
+    _ragged = [(131, 67, 37), (1, 1, 1), (5, 1021, 257), (7, 50, 2051), (2, 3, 33, 65, 129)]
+    _empty = [(0, 5, 7), (5, 0, 7), (5, 7, 0), (0, 3, 5, 7)]
+    _huge = (2**17 + 1, 2**14 + 8, 16)
+    _arguments = []
+    _tolerances = {
+        torch.float32: {"rtol": 1e-5, "atol": 1e-4},
+    }
+
+    @staticmethod
+    def inputs(shape, dtype, device="cuda"):
+        *batch, m, n, k = shape
+        scale = max(k, 1) ** -0.25  # results are around 1
+
+        def random(*size):
+            return scale * torch.randn(size, dtype=dtype, device=device)
+
+        return {
+            "a": random(*batch, m, k),
+            "b": random(*batch, k, n),
+        }
+
+    @staticmethod
+    def reference(
+        a: torch.Tensor,
+        b: torch.Tensor,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The same in fp32, for fp32 in fp64, rounded once."""
+        wide = torch.float64 if a.element_size() > 2 else torch.float32
+        acc = torch.matmul(a.to(wide), b.to(wide))
+        return acc.to(a.dtype)
+
+    def _setup(self, backend):
+        if not is_backend_available(backend):
+            pytest.skip(f"backend {backend} is not available")
+        set_backend(backend)
+        self.setUp()
+
+    def _check(self, kwargs, **options):
+        dtype = next(iter(kwargs.values())).dtype
+        tolerances = self._tolerances.get(dtype, {})
+        if dtype in (torch.float16, torch.bfloat16) and not tolerances:
+            # Relative to the largest value, so that zeros never pass for a result that is small throughout
+            values = self.reference(**kwargs).detach().float().nan_to_num(0.0, 0.0, 0.0)
+            peak = values.abs().max().item() if values.numel() else 1.0
+            tolerances = {"rtol": 1e-2, "atol": 2e-2 * min(1.0, peak)}
+        self.assertCorrectness(bmm, self.reference, kwargs, **tolerances, **options)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", _aligned + _ragged + _empty, ids=str)
+    def test_op(self, shape, dtype, backend):
+        self._setup(backend)
+        self._check(self.inputs(shape, dtype))
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("layout", ["strided", "transposed"])
+    @pytest.mark.parametrize("shape", [_aligned[0], _ragged[0]], ids=str)
+    def test_op_not_contiguous(self, shape, layout, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        for name, x in kwargs.items():
+            if not isinstance(x, torch.Tensor) or x.ndim == 0:
+                continue
+            if layout == "transposed":
+                kwargs[name] = x.mT.contiguous().mT if x.ndim > 1 else x
+            else:
+                kwargs[name] = torch.stack([x, torch.zeros_like(x)], dim=-1)[..., 0]
+        self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    def test_op_large_magnitude(self, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], dtype)
+        name = next(iter(kwargs))
+        kwargs[name] = kwargs[name] * 100
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")], ids=str)
+    def test_op_special_values(self, value, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        next(iter(kwargs.values())).view(-1)[::97] = value
+        self._check(kwargs, equal_nan=True)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        expected = bmm(**kwargs)
+        out = torch.empty_like(expected)
+        assert bmm(**kwargs, out=out) is out
+        assert torch.equal(out, expected)
+        with pytest.raises(ValueError, match="out"):
+            bmm(**kwargs, out=out.new_empty((*out.shape, 2)))
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_errors(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        name = next(iter(kwargs))
+        with pytest.raises(TypeError, match=f"^{name} is "):
+            bmm(**{**kwargs, name: kwargs[name].to(torch.complex64)})
+        with pytest.raises(ValueError, match=f"^{name} is "):
+            bmm(**{**kwargs, name: kwargs[name].cpu()})
+        with pytest.raises(TypeError, match="unknown"):
+            bmm(**kwargs, unknown=1)
+
+    @pytest.mark.large
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_more_than_int32_elements(self, backend):
+        self._setup(backend)
+        if torch.cuda.mem_get_info()[0] < 80 * 2**30:
+            pytest.skip("needs 80 GiB of free GPU memory")
+        self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("shape", [(129, 257, 65), (2, 3, 64, 96, 40)], ids=str)
+    def test_op_strided_out(self, shape, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        expected = bmm(**kwargs)
+        out = expected.new_empty(expected.mT.shape).mT
+        bmm(**kwargs, out=out)
+        assert torch.equal(out, expected)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out_is_an_operand(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((160, 160, 160), self._dtypes[0])
+        expected = bmm(**kwargs)
+        bmm(**kwargs, out=kwargs["a"])
+        assert torch.equal(kwargs["a"], expected)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize(
+        ("lead_a", "lead_b"),
+        [((2, 1), (1, 3)), ((3,), ()), ((), (2, 3)), ((2, 1, 3), (2, 2, 1)), ((2, 3, 1), (1, 2)), ((1,), (4,))],
+        ids=str,
+    )
+    @pytest.mark.parametrize("size", [(33, 20, 17), (3, 40, 2051)], ids=str)
+    def test_op_broadcast(self, size, lead_a, lead_b, backend):
+        self._setup(backend)
+        kwargs = self.inputs(size, self._dtypes[-1])
+        for name, shape in (("a", lead_a), ("b", lead_b)):
+            scales = 1 + torch.arange(torch.Size(shape).numel(), device="cuda").view(*shape, 1, 1)
+            kwargs[name] = kwargs[name] * scales.to(kwargs[name].dtype)
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("shape", [(3, 40, 96, 64), (2, 3, 33, 65, 129)], ids=str)
+    @pytest.mark.parametrize("shared", ["one matrix", "expanded"])
+    def test_op_one_b_for_all(self, shape, shared, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        b = kwargs["b"].flatten(0, -3)[0]
+        self._check({**kwargs, "b": b if shared == "one matrix" else b.expand_as(kwargs["b"])})
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("name", ["a", "b"])
+    def test_op_equal_rows(self, name, backend):
+        self._setup(backend)
+        kwargs = self.inputs((48, 80, 64), self._dtypes[0])
+        kwargs[name] = kwargs[name][:1].expand_as(kwargs[name])
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("name", ["b"])
+    def test_op_shapes_that_do_not_fit(self, name, backend):
+        self._setup(backend)
+        kwargs = self.inputs((16, 32, 64), self._dtypes[0])
+        kwargs["a"] = kwargs["a"].expand(3, -1, -1)
+        stacks = kwargs[name].expand(2, *kwargs[name].shape)
+        for wrong in (kwargs[name][1:], stacks, kwargs[name].flatten()[0]):
+            with pytest.raises(ValueError, match=f"{name} has shape"):
+                bmm(**{**kwargs, name: wrong})
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_dtypes_that_differ(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((16, 32, 64), self._dtypes[0])
+        kwargs["b"] = kwargs["b"].to(torch.int32)
+        with pytest.raises(TypeError, match="b"):
+            bmm(**kwargs)
