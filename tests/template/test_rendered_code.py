@@ -38,11 +38,14 @@ def combinations() -> dict[str, dict[str, Any]]:
         "gated": ["silu_and_mul", "gelu_and_mul", "swiglu"],
         "softmax": ["softmax", "log_softmax"],
         "row_norm": ["rms_norm", "layer_norm", "add_rms_norm"],
+        "rope": ["half", "interleaved"],
     }
     for family, names in variants.items():
         for variant, backward in itertools.product(names, [False, True]):
             op = f"{family}_{variant}_backward" if backward else f"{family}_{variant}"
             found[op] = {"family": family, "variant": variant, "backward": backward}
+    for family, backward in itertools.product(["cross_entropy"], [False, True]):
+        found[f"{family}_backward" if backward else f"{family}_forward"] = {"family": family, "backward": backward}
     for variant in ["sum", "mean", "max", "min", "prod", "argmax", "argmin", "logsumexp"]:
         found[f"reduction_{variant}"] = {"family": "reduction", "variant": variant}
     for variant, dtypes in itertools.product(

@@ -37,6 +37,8 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "gated", "variant": name, "backward": True} for name in ("silu_and_mul", "gelu_and_mul", "swiglu")),
     *({"family": "softmax", "variant": name, "backward": True} for name in ("softmax", "log_softmax")),
     *({"family": "row_norm", "variant": name, "backward": True} for name in ("rms_norm", "layer_norm", "add_rms_norm")),
+    *({"family": "rope", "variant": name, "backward": True} for name in ("half", "interleaved")),
+    {"family": "cross_entropy", "backward": True},
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
     *({"family": "attention", "variant": name, "precision": "3xtf32"} for name in ("prefill",)),
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),

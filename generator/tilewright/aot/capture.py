@@ -122,7 +122,8 @@ def _run(subject: Subject, shape: Any, dtype: torch.dtype, arguments: dict[str, 
     with OnMeta():
         inputs = subject.cases.inputs(shape, dtype, device="cuda") | arguments
         subject.function(**inputs)
-        tracked = {name: value.detach().requires_grad_() for name, value in inputs.items() if _differentiable(value)}
+        trained = {name: inputs[name] for name in getattr(subject.cases, "_trained", inputs)}
+        tracked = {name: value.detach().requires_grad_() for name, value in trained.items() if _differentiable(value)}
         if tracked:
             results = subject.function(**{**inputs, **tracked})
             results = results if isinstance(results, tuple) else (results,)

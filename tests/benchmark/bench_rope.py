@@ -1,0 +1,82 @@
+"""Benchmark of rope in GB/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import rope
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(8, 32, 4096, 128), (2, 32, 16384, 128), (8, 64, 4096, 64), (8, 32, 4096, 96)]
+
+
+def inputs(B, H, S, D, dtype, device):
+    positions = torch.arange(S, device=device, dtype=torch.float32)
+    angles = positions[:, None] * 10000 ** (-torch.arange(0, D, 2, device=device) / D)
+    return {
+        "x": torch.randn((B, H, S, D), dtype=dtype, device=device),
+        "cos": angles.cos().to(dtype),
+        "sin": angles.sin().to(dtype),
+    }
+
+
+def bytes_moved(B, H, S, D, dtype):
+    """The input read once, the result written once; the angles, shared by all heads, are small beside them."""
+    return 2 * B * H * S * D * dtype.itemsize
+
+
+@register_impl("rope", "torch")
+def reference_rope(
+    x: torch.Tensor,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    out: torch.Tensor | None = None,
+):
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["B", "H", "S", "D"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="GB/s",
+        plot_name=f"rope-{dtype_name}-GBps",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_rope(B, H, S, D, backend, dtype, device="cuda"):
+    kwargs = inputs(B, H, S, D, dtype, device)
+    fn = functools.partial(rope, **kwargs, backend=backend)
+    ref = functools.partial(reference_rope, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return bytes_moved(B, H, S, D, dtype) * 1e-6 / ms
+
+
+if __name__ == "__main__":
+    bench_rope.run(print_data=True)
