@@ -1,11 +1,18 @@
 """The options of pytest that run kernels on the CPU."""
 
+import importlib.util
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("cuda.tile")
+
+from tilewright.interpret import enabled  # noqa: E402
+
+pytest_plugins = ["pytester"]
 
 FILE = """\
 import pytest
@@ -32,18 +39,25 @@ def pytest_collection_modifyitems(items):
 """
 
 
-@pytest.fixture
-def run(tmp_path: Path):
-    """Run pytest on the file in a process of its own; returns its exit status and output."""
-    (tmp_path / "test_add.py").write_text(FILE)
-    (tmp_path / "conftest.py").write_text(CONFTEST)
+@pytest.fixture(scope="module", autouse=True)
+def _imported() -> None:
+    """Import what the plugin does: pytester has modules forgotten, and those of PyTorch can be imported once only."""
+    with enabled(check=True):
+        torch.ones(1, device="cuda")
 
-    def run_pytest(*options: str, ini: str = "", **environment: str) -> tuple[int, str]:
-        (tmp_path / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs", *options]
-        environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "200"} | environment
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Run pytest on the file in this process, as on a machine without a GPU; returns its exit status and output."""
+    pytester.makepyfile(test_add=FILE)
+    pytester.makeconftest(CONFTEST)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run_pytest(*options: str, ini: str = "") -> tuple[int, str]:
+        pytester.makefile(".ini", pytest=f"[pytest]\n{ini}\n")
+        result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-q", "-rs", *options)
+        return result.ret, "\n".join(result.outlines + result.errlines) + "\n"
 
     return run_pytest
 
@@ -68,31 +82,51 @@ def test_device_of_the_settings(run):
 
 
 THREADS = """\
-import os
-
 import torch
 
 
 def test_threads():
-    assert torch.get_num_threads() * 2 <= max(2, os.cpu_count())
+    assert torch.get_num_threads() == EXPECTED
 """
 
 
-def test_workers_of_xdist_have_the_device_and_share_the_cores(run, tmp_path, monkeypatch):
-    pytest.importorskip("xdist")
+@pytest.fixture
+def six_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(6)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("said", "threads"), [(None, 3), ("6", 6)])
+def test_workers_share_the_threads_unless_the_user_has_said_how_many(
+    run, pytester, monkeypatch, six_threads, said, threads
+):
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    (tmp_path / "test_threads.py").write_text(THREADS)
-    status, output = run("--tile-device=interpret", "-n2")
+    if said:
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    pytester.makepyfile(test_threads=THREADS.replace("EXPECTED", str(threads)))
+    status, output = run("--tile-device=interpret", "test_threads.py")
     assert status == 0, output
-    assert "3 passed" in output
+    assert torch.get_num_threads() == 6
+
+
+def test_workers_of_xdist_have_the_device(run, monkeypatch):
+    pytest.importorskip("xdist")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    status, output = run("--tile-device=interpret", "-n1")
+    assert status == 0, output
+    assert "2 passed" in output
 
 
 @pytest.mark.slow
-def test_workers_of_xdist_have_the_threads_that_the_user_has_set(run, tmp_path):
+def test_workers_of_xdist_share_the_cores(run, pytester, monkeypatch):
     pytest.importorskip("xdist")
-    (tmp_path / "test_threads.py").write_text(THREADS)
-    status, _ = run("--tile-device=interpret", "-n2", "test_threads.py", OMP_NUM_THREADS=str(2 * os.cpu_count()))
-    assert status == 1
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    pytester.makepyfile(test_threads=THREADS.replace("== EXPECTED", f"<= {max(1, os.cpu_count() // 2)}"))
+    status, output = run("--tile-device=interpret", "-n2", "test_threads.py")
+    assert status == 0, output
 
 
 def test_checks_without_the_interpreter_are_refused(run):
@@ -108,8 +142,9 @@ def test_plugin_can_be_left_out(run):
     assert "unrecognized arguments: --tile-device" in output
 
 
-def test_plugin_can_be_named_where_none_is_loaded_of_itself(run):
-    _, output = run("-p", "tilewright", "--tile-device=interpret", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+def test_plugin_can_be_named_where_none_is_loaded_of_itself(run, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    _, output = run("-p", "tilewright", "--tile-device=interpret")
     assert "2 passed" in output
 
 
@@ -132,14 +167,12 @@ def test_wrong_usage(run, options, ini, message):
 
 
 @pytest.mark.parametrize("module", ["torch", "cuda.tile"])
-def test_package_that_is_missing(run, tmp_path, module):
-    (tmp_path / "sitecustomize.py").write_text(
-        "import importlib.util\n"
-        "find_spec = importlib.util.find_spec\n"
-        f"importlib.util.find_spec = lambda name, *rest: None if name == {module!r} else find_spec(name, *rest)\n"
+def test_package_that_is_missing(run, monkeypatch, module):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == module else find_spec(name, *rest)
     )
-    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-    status, output = run("--tile-device=auto", PYTHONPATH=path)
+    status, output = run("--tile-device=auto")
     assert status == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: {module} is not installed\npip install " in output
 
@@ -167,8 +200,8 @@ def test_compiler():
 """
 
 
-def test_failures_show_no_frames_of_the_interpreter_and_the_compiler(run, tmp_path):
-    (tmp_path / "test_launches.py").write_text(LAUNCHES)
+def test_failures_show_no_frames_of_the_interpreter_and_the_compiler(run, pytester):
+    pytester.makepyfile(test_launches=LAUNCHES)
     _, output = run("--tile-device=interpret", "--tile-check", "test_launches.py")
     assert "result that depends on padding" in output
     assert "is not a power of two" in output
