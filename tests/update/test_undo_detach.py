@@ -78,7 +78,9 @@ def test_a_record_of_an_earlier_tilewright_names_only_the_version(tilewright, de
 
 def test_right_after_the_detachment_all_is_as_it_was(tilewright, host):
     tilewright("detach", "swish", "kernel", "tests")
-    assert tilewright("detach", "swish", "kernel", "tests", "--undo").exit_code == 0
+    result = tilewright("detach", "swish", "kernel", "tests", "--undo")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("swish: no longer detached: kernel, tests\nNext: ")
     assert git(host, "status", "--porcelain", "--ignored") == ""
 
 

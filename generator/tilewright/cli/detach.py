@@ -58,6 +58,7 @@ def _undo(op: str, steps: list[str], host: "Host", source: "Source", mode: Mode)
     if mode.json:
         console.document(updates.document(host, plan, written=mode.writes, diff=mode.diff))
     else:
+        console.message(f"{op}: no longer detached: {', '.join(steps)}")
         show(plan, written=mode.writes, diff=mode.diff)
     if not plan.is_settled or mode.check:
         raise typer.Exit(Exit.FINDINGS)

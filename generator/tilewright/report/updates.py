@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tilewright.config.versions import is_same
+from tilewright.config.versions import tag
 from tilewright.model.change import ChangeSet
 from tilewright.model.host import Host
 from tilewright.update import Behind
@@ -78,10 +79,11 @@ def operator_lines(plan: Plan) -> Iterator[str]:
     """Which operators go from where to where."""
     moves: dict[tuple[str, str], list[str]] = {}
     for each in plan.operators:
-        moves.setdefault((each.old, each.new), []).append(each.name)
+        if not is_same(each.old, each.new):
+            moves.setdefault((tag(each.old), tag(each.new)), []).append(each.name)
     for (old, new), names in moves.items():
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        yield f"{', '.join(names[:5])}{more}: {old}" + ("" if is_same(old, new) else f" -> {new}")
+        yield f"{', '.join(names[:5])}{more}: {old} -> {new}"
     for each in plan.operators:
         if each.answers:
             yield f"{each.name}: {', '.join(f'{key}={value}' for key, value in each.answers.items())}"
