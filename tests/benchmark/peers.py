@@ -101,3 +101,24 @@ def liger_layer_norm(x, weight, bias):
 @register_impl("matmul", "tilegym")
 def tilegym_matmul(a: torch.Tensor, b: torch.Tensor):
     return _tilegym().matmul(a, b)
+
+
+@register_impl("bmm", "tilegym")
+def tilegym_bmm(a, b):
+    return _tilegym().bmm(a, b)
+
+
+@register_impl("attention", "tilegym")
+def tilegym_attention(q, k, v, causal):
+    return _tilegym().fmha(q, k, v, is_causal=causal)
+
+
+@register_impl("add_rms_norm", "liger")
+def liger_add_rms_norm(x, residual, weight):
+    return _liger().LigerFusedAddRMSNormFunction.apply(x, residual, weight, 1e-6)
+
+
+@register_impl("cross_entropy", "liger")
+def liger_cross_entropy(logits, target):
+    loss, *_ = _liger().LigerCrossEntropyFunction.apply(logits, target, None)
+    return loss
