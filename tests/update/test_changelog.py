@@ -43,5 +43,12 @@ def test_what_is_not_released_counts_as_the_next_version(tmp_path):
     )
 
 
+def test_later_versions_and_what_is_not_released_are_no_part_of_an_earlier_one(tmp_path):
+    (tmp_path / "CHANGELOG.md").write_text(TEXT)
+    assert releases_between(tmp_path / "CHANGELOG.md", "v0.1.0", "v0.2.0") == (
+        Release(version="0.2.0", entries=("Mended.",)),
+    )
+
+
 def test_without_a_changelog_there_is_nothing_to_tell(tmp_path):
     assert releases_between(tmp_path / "CHANGELOG.md", "v0.1.0", "v0.3.0") == ()

@@ -129,6 +129,39 @@ def test_line_ends_of_the_owner_are_kept():
     assert resolved(merged.parts, "owner") == expected
 
 
+def test_markers_have_the_line_ends_of_the_owner():
+    owner = BASE.replace(b"three", b"drei").replace(b"\n", b"\r\n")
+    content = with_markers(merge_one(BASE, owner, BASE.replace(b"three", b"trois")).parts)
+    assert b"two\r\n<<<<<<< owner\r\ndrei\r\n=======\r\ntrois\r\n>>>>>>> template\r\nfour\r\n" in content
+    assert content.count(b"\n") == content.count(b"\r\n")
+
+
+@pytest.mark.parametrize("line", [b"<<<<<<< owner", b">>>>>>> template"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_one_marker_that_was_forgotten_is_found(line, end):
+    assert has_markers(b"one" + end + line + end + b"two" + end)
+    assert not has_markers(b"one" + end + b"# " + line + end)
+
+
+def test_a_file_in_which_lines_end_both_ways_is_not_made_to_end_in_one():
+    owner = b"ONE\r\n" + BASE.removeprefix(b"one\n")
+    merged = merge_one(BASE, owner, BASE.replace(b"eight", b"EIGHT"))
+    assert resolved(merged.parts, "owner") == owner.replace(b"eight", b"EIGHT")
+
+
+def test_line_ends_of_windows_in_the_template_are_not_taken_for_the_owners():
+    base = BASE.replace(b"\n", b"\r\n")
+    merged = merge_one(base, base.replace(b"one", b"ONE"), base.replace(b"eight", b"EIGHT"))
+    assert resolved(merged.parts, "owner") == base.replace(b"one", b"ONE").replace(b"eight", b"EIGHT")
+
+
+def test_a_patch_says_where_a_last_line_has_no_end():
+    merged = merge_one(BASE, BASE + b"mine", BASE + b"theirs")
+    assert rejected("cutile.py", merged.parts).endswith(
+        b"-theirs\n\\ No newline at end of file\n+mine\n\\ No newline at end of file\n"
+    )
+
+
 def test_a_last_line_without_an_end_is_kept():
     merged = merge_one(BASE, BASE + b"mine", BASE + b"theirs")
     assert resolved(merged.parts, "owner") == BASE + b"mine"

@@ -11,6 +11,7 @@ from tests.support.releases import git
 from tests.support.tilegym_checkout import pristine_tilegym_checkout
 from tilewright.changes import apply
 from tilewright.cli.plans import plan_new
+from tilewright.render import Batch
 from tilewright.render import Source
 
 __all__ = ["pristine_tilegym_checkout"]
@@ -91,6 +92,14 @@ def test_a_registration_that_was_lost_comes_back(tilewright, checkout):
         assert f'@dispatch("{op}"' in (checkout / OPS).read_text()
         assert f"from .{op} import {op}" in (checkout / INIT).read_text()
     assert tilewright("update", "--check").exit_code == 0
+
+
+def test_a_changed_answer_reaches_the_stub(tilewright, checkout, template):
+    assert tilewright("update", "first_op", "--data", "variant=log_softmax").exit_code == 0
+    answers = {"op": "first_op", "family": "softmax", "variant": "log_softmax", "layout": "stub"}
+    [stub] = Batch(template[1].template).render(answers, checkout, source="", recorded=False).files
+    assert stub.content.decode().strip() in (checkout / OPS).read_text()
+    assert (checkout / OPS).read_text().count('@dispatch("first_op"') == 1
 
 
 def test_a_detached_stub_is_not_looked_at_until_it_is_given_back(tilewright, checkout):

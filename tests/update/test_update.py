@@ -227,9 +227,11 @@ def test_status_says_how_far_behind_an_operator_is_and_what_changed_since(tilewr
     assert operator["behind"] == [{"version": NEXT, "entries": ["Say what the kernel is, in other words."]}]
 
 
-def test_new_warns_where_the_repository_has_operators_of_a_newer_template(tilewright, host, monkeypatch):
-    record = host / ".tilewright/ops/swish.yml"
-    record.write_text(record.read_text().replace(f"_commit: v{own_version()}", "_commit: v100.0.0"))
+@pytest.mark.parametrize(("first", "second"), [("v100.0.0", "v99.5.0"), ("v99.5.0", "v100.0.0")])
+def test_new_warns_where_the_repository_has_operators_of_a_newer_template(tilewright, host, first, second):
+    for op, version in (("swish", first), ("total", second)):
+        record = host / f".tilewright/ops/{op}.yml"
+        record.write_text(record.read_text().replace(f"_commit: v{own_version()}", f"_commit: {version}"))
     result = tilewright("new", "another", "--dry-run")
     assert result.exit_code == 0
     assert f"operators here are of the template v100.0.0, this one will be of v{NEXT}" in result.stderr
