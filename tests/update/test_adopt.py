@@ -33,6 +33,15 @@ def test_the_closest_answers_are_recorded_and_no_file_is_changed(tilewright, by_
     assert {path for path, content in contents(by_hand).items() if before.get(path) != content} == {RECORD}
 
 
+def test_files_of_the_host_do_not_count(tilewright, by_hand):
+    (by_hand / "my_ops/normed/cutile.py").write_text(
+        (by_hand / "my_ops/normed/cutile.py").read_text()[: -len("# mine\n")]
+    )
+    (by_hand / "Makefile").write_text("all:\n" * 500)
+    result = tilewright("adopt", "normed", "--family", "row_norm")
+    assert "Closest: 100% of the lines" in result.stderr
+
+
 def test_what_is_known_can_be_said(tilewright, by_hand):
     tilewright("adopt", "normed", "--family", "row_norm", "--data", "variant=rms_norm")
     assert yaml.safe_load((by_hand / RECORD).read_text())["variant"] == "rms_norm"

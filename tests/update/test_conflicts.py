@@ -73,12 +73,17 @@ def test_abort_restores_every_byte(tilewright, conflicting):
 def test_abort_keeps_what_was_edited_since(tilewright, conflicting):
     before = contents(conflicting)
     tilewright("update", "--all")
+    (conflicting / f"{KERNEL}.edited").write_text("of an earlier update\n")
     for path in (KERNEL, "my_ops/total/cutile.py"):
         (conflicting / path).write_text("settled in an hour of work\n")
     result = tilewright("update", "--abort")
-    assert f"What you edited since is in {KERNEL}.edited" in result.stderr
+    assert f"What you edited since is in {KERNEL}.edited.1" in result.stderr
     edited = b"settled in an hour of work\n"
-    assert contents(conflicting) == before | {f"{KERNEL}.edited": edited, "my_ops/total/cutile.py.edited": edited}
+    assert contents(conflicting) == before | {
+        f"{KERNEL}.edited": b"of an earlier update\n",
+        f"{KERNEL}.edited.1": edited,
+        "my_ops/total/cutile.py.edited": edited,
+    }
 
 
 def test_an_update_that_git_took_back_is_not_complete(tilewright, conflicting):
@@ -138,6 +143,7 @@ def test_the_owners_side_can_be_put_into_a_file_beside(tilewright, conflicting):
     assert (conflicting / KERNEL).read_text().startswith(THEIRS)
     reject = conflicting / f"{KERNEL}.rej"
     assert f"-{THEIRS}\n+{MINE}\n" in reject.read_text()
+    assert f"?? {KERNEL}.rej" in git(conflicting, "status", "--porcelain").splitlines()
     assert tilewright("update", "--continue").exit_code == 2
     git(conflicting, "apply", "--unidiff-zero", str(reject))
     assert (conflicting / KERNEL).read_text().startswith(MINE)

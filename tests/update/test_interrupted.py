@@ -145,6 +145,39 @@ def test_a_lock_that_another_git_command_takes_meanwhile_is_left_alone(planned, 
     assert f"UU {KERNEL}" in git(root, "status", "--porcelain").splitlines()
 
 
+def test_what_another_git_command_stages_meanwhile_stays_staged(planned, tmp_path, monkeypatch):
+    root, plan = copied(planned, tmp_path / "host")
+    original, times = Repository._write, []
+
+    def write(self, *arguments):
+        original(self, *arguments)
+        if not times:
+            (root / "notes.txt").write_text("mine")
+            git(root, "add", "notes.txt")
+        times.append(1)
+
+    monkeypatch.setattr(Repository, "_write", write)
+    carry_out(plan)
+    assert len(times) == 2
+    assert {"A  notes.txt", f"UU {KERNEL}"} <= set(git(root, "status", "--porcelain").splitlines())
+
+
+def test_a_full_disk_takes_everything_back(planned, tmp_path, monkeypatch):
+    root, plan = copied(planned, tmp_path / "host")
+    before, replace_ = contents(root), os.replace
+
+    def full(source, target):
+        if str(target).endswith("total/cutile.py") and not str(source).endswith(".old"):
+            raise OSError(28, "No space left on device", str(target))
+        replace_(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        carry_out(plan)
+    assert contents(root) == before
+    assert git(root, "status", "--porcelain", "--ignored") == ""
+
+
 def test_two_at_once_do_not_mix(tilewright, host):
     before = contents(host)
     with progress.exclusive(host):

@@ -162,6 +162,12 @@ def test_a_patch_says_where_a_last_line_has_no_end():
     )
 
 
+def test_a_file_that_looks_binary_is_merged_line_by_line():
+    base = BASE.replace(b"four", b"\0")
+    merged = merge_one(base, base.replace(b"one", b"ONE"), base.replace(b"eight", b"EIGHT"))
+    assert resolved(merged.parts, "owner") == base.replace(b"one", b"ONE").replace(b"eight", b"EIGHT")
+
+
 def test_a_last_line_without_an_end_is_kept():
     merged = merge_one(BASE, BASE + b"mine", BASE + b"theirs")
     assert resolved(merged.parts, "owner") == BASE + b"mine"

@@ -66,6 +66,17 @@ def test_conflicts_in_a_folder_of_a_larger_repository_can_be_taken_back(tilewrig
     assert git(whole, "status", "--porcelain", "--ignored") == ""
 
 
+def test_a_repository_of_long_names_works(tilewright, host):
+    shutil.rmtree(host / ".git")
+    git(host, "init", "-q", "--object-format=sha256")
+    (host / KERNEL).write_text('"""Mine."""\n' + (host / KERNEL).read_text().split("\n", 1)[1])
+    commit(host)
+    assert tilewright("update", "--all").exit_code == 1
+    assert f"UU {KERNEL}" in git(host, "status", "--porcelain").splitlines()
+    assert tilewright("update", "--abort").exit_code == 0
+    assert git(host, "status", "--porcelain", "--ignored") == ""
+
+
 def test_a_work_tree_works(tilewright, host, tmp_path, monkeypatch):
     git(host, "worktree", "add", "-q", str(tmp_path / "tree"))
     updated(tilewright, tmp_path / "tree", monkeypatch)

@@ -98,6 +98,16 @@ def test_a_shallow_clone_without_the_tag_is_told_to_fetch_it(elsewhere, tmp_path
     assert str(caught.value).count("\n") == 2
 
 
+def test_a_repository_of_another_project_is_not_taken_for_the_templates(elsewhere, tmp_path):
+    source, _ = elsewhere
+    (tmp_path / "other" / "template").mkdir(parents=True)
+    (tmp_path / "other" / "template" / "letter.txt").touch()
+    commit(tmp_path / "other")
+    git(tmp_path / "other", "tag", "v1.0.0")
+    with Templates(source) as found, pytest.raises(MissingError, match="neither in tilewright"):
+        found.batch("v1.0.0", str(tmp_path / "other"), tmp_path)
+
+
 def test_a_source_that_is_gone_is_said_to_be(elsewhere, tmp_path):
     source, _ = elsewhere
     with Templates(source) as found, pytest.raises(MissingError, match="nor in /nowhere"):

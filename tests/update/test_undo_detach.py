@@ -84,6 +84,12 @@ def test_right_after_the_detachment_all_is_as_it_was(tilewright, host):
     assert git(host, "status", "--porcelain", "--ignored") == ""
 
 
+def test_detached_again_it_still_has_the_version_it_was_made_from(tilewright, detached):
+    before = (detached / RECORD).read_text()
+    assert tilewright("detach", "swish", "kernel").exit_code == 0
+    assert (detached / RECORD).read_text() == before
+
+
 def test_from_then_on_it_is_updated_like_the_others(tilewright, host):
     tilewright("detach", "swish", "kernel")
     tilewright("detach", "swish", "kernel", "--undo")
