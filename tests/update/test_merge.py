@@ -162,10 +162,10 @@ def test_a_patch_says_where_a_last_line_has_no_end():
     )
 
 
-def test_a_file_that_looks_binary_is_merged_line_by_line():
+def test_a_file_that_git_takes_for_binary_is_one_hunk():
     base = BASE.replace(b"four", b"\0")
-    merged = merge_one(base, base.replace(b"one", b"ONE"), base.replace(b"eight", b"EIGHT"))
-    assert resolved(merged.parts, "owner") == base.replace(b"one", b"ONE").replace(b"eight", b"EIGHT")
+    owner, template = base.replace(b"one", b"ONE"), base.replace(b"eight", b"EIGHT")
+    assert merge_one(base, owner, template).parts == (Hunk(owner=owner, template=template, line=1),)
 
 
 def test_a_last_line_without_an_end_is_kept():

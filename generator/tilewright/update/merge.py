@@ -132,7 +132,7 @@ def _three_way(files: Mapping[PurePosixPath, Sides], size: int) -> _Tree:
         folder = Path(name)
         git.run(folder, "init", "-q", "--bare", "--template=", ".", environment=_APART)
         (folder / "info").mkdir(exist_ok=True)
-        (folder / "info" / "attributes").write_text(f"* merge=text conflict-marker-size={size}\n")
+        (folder / "info" / "attributes").write_text(f"* conflict-marker-size={size}\n")
         git.run(folder, "fast-import", "--quiet", given=b"".join(_commits(files)), environment=_APART)
         arguments = ("merge-tree", "--write-tree", "-z", "--no-messages", "owner", "template")
         done = git.run(folder, *arguments, environment=_APART, check=False)
