@@ -53,25 +53,26 @@ CONFIGS = {
     },
     4: {8: (_Config((64, 64, 16)),), 9: (_Config((128, 128, 8)), _Config((64, 64, 16)))},
 }
-PAD_TILE = 4096  # elements that a block of the padding moves
-DEPTHWISE_TILE = (4, 8, 64)  # rows, columns and channels of a block
+MOVED = 4096  # elements that a block copies where x must be padded
+# Rows, columns and channels of a block, for filters of up to 9 taps and for larger ones that fill registers.
+DEPTHWISE_TILES = ((4, 16, 64), (1, 8, 32))
 
 
 @ct.kernel
-def _conv2d_pad_kernel(
+def _conv2d_move_kernel(
     X: ct.IndexedWithInt64,
-    Padded: ct.IndexedWithInt64,
+    Target: ct.IndexedWithInt64,
     before: tuple[int, ...],
     CHANNELS_LAST: ConstBool,
     TILE_W: ConstInt,
     TILE_C: ConstInt,
 ):
-    """Padded (N, H, W, C) = X moved by `before`, with zeros around it."""
-    tiles_w = ct.num_tiles(Padded, 2, (1, 1, TILE_W, TILE_C))
-    tiles_c = ct.num_tiles(Padded, 3, (1, 1, TILE_W, TILE_C))
+    """Target (N, H, W, C) = X moved by `before`, with zeros around it."""
+    tiles_w = ct.num_tiles(Target, 2, (1, 1, TILE_W, TILE_C))
+    tiles_c = ct.num_tiles(Target, 3, (1, 1, TILE_W, TILE_C))
     line, tile = ct.bid(0) // (tiles_w * tiles_c), ct.bid(0) % (tiles_w * tiles_c)
     w, c = tile // tiles_c, tile % tiles_c
-    n, h = line // Padded.shape[1], line % Padded.shape[1]
+    n, h = line // Target.shape[1], line % Target.shape[1]
 
     # What is outside of X, also before its start, is read as zero.
     x = w * TILE_W - before[1] + ct.arange(TILE_W, dtype=ct.int32)
@@ -80,7 +81,7 @@ def _conv2d_pad_kernel(
         tx = ct.gather(X, (n, h - before[0], x[:, None], channels[None, :]))
     else:  # neighbours in memory are neighbours along W
         tx = ct.gather(X, (n, h - before[0], x[None, :], channels[:, None])).transpose()
-    ct.store(Padded, (n, h, w, c), tx.reshape((1, 1, TILE_W, TILE_C)))
+    ct.store(Target, (n, h, w, c), tx.reshape((1, 1, TILE_W, TILE_C)))
 
 
 @ct.kernel(num_worker_warps=8)
@@ -152,25 +153,36 @@ def _conv2d_depthwise_kernel(
 ):
     """Convolve each channel of X (N, H, W, C) with a filter of its own, Weight (taps, C)."""
     TILE_H, TILE_W, TILE_C = TILE
-    TILE_OUT = (1, TILE_H, TILE_W, TILE_C)
-    tiles_h, tiles_w = ct.num_tiles(Out, 1, TILE_OUT), ct.num_tiles(Out, 2, TILE_OUT)
+    TILE_OUT = (1, 1, TILE_W, TILE_C)
+    tiles_h, tiles_w = ct.cdiv(Out.shape[1], TILE_H), ct.num_tiles(Out, 2, TILE_OUT)
     tiles_c = ct.num_tiles(Out, 3, TILE_OUT)
     tile, c = ct.bid(0) // tiles_c, ct.bid(0) % tiles_c
     tile, w = tile // tiles_w, tile % tiles_w
     n, h = tile // tiles_h, tile % tiles_h
-
-    rows = (h * TILE_H + ct.arange(TILE_H, dtype=ct.int32)) * STRIDE[0] - before[0]
     columns = (w * TILE_W + ct.arange(TILE_W, dtype=ct.int32)) * STRIDE[1] - before[1]
     channels = c * TILE_C + ct.arange(TILE_C, dtype=ct.int32)
-    tacc = ct.zeros(TILE, ct.float32)
-    for tap in range(KERNEL[0] * KERNEL[1]):
-        y = rows + tap // KERNEL[1] * DILATION[0]
-        x = columns + tap % KERNEL[1] * DILATION[1]
-        tx = ct.gather(X, (n, y[:, None, None], x[None, :, None], channels[None, None, :]))
-        tweight = ct.load(Weight, (tap, c), (1, TILE_C), padding_mode=ZERO)
-        tacc = tacc + tx.astype(ct.float32) * tweight.astype(ct.float32)
+    ROWS = (TILE_H - 1) * STRIDE[0] + (KERNEL[0] - 1) * DILATION[0] + 1
+    KERNEL_H, KERNEL_W = KERNEL
 
-    ct.store(Out, (n, h, w, c), tacc.astype(Out.dtype).reshape(TILE_OUT))
+    tweights = ()
+    for tap in ct.static_iter(range(KERNEL_H * KERNEL_W)):
+        tweight = ct.load(Weight, (tap, c), (1, TILE_C), padding_mode=ZERO)
+        tweights = (*tweights, tweight)
+    # What the rows of the tile need of X is read once.
+    txs = ()
+    for y in ct.static_iter(range(ROWS)):
+        row = h * (TILE_H * STRIDE[0]) - before[0] + y
+        for x in ct.static_iter(range(KERNEL_W)):
+            tx = ct.gather(X, (n, row, columns[:, None] + x * DILATION[1], channels[None, :]))
+            txs = (*txs, tx)
+    for y in ct.static_iter(range(TILE_H)):
+        tacc = ct.zeros((TILE_W, TILE_C), ct.float32)
+        for tap in ct.static_iter(range(KERNEL_H * KERNEL_W)):
+            row, x = y * STRIDE[0] + tap // KERNEL_W * DILATION[0], tap % KERNEL_W
+            tacc = tacc + txs[row * KERNEL_W + x].astype(ct.float32) * tweights[tap].astype(ct.float32)
+        row = h * TILE_H + y
+        if row < Out.shape[1]:
+            ct.store(Out, (n, row, w, c), tacc.astype(Out.dtype).reshape(TILE_OUT))
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -188,14 +200,7 @@ class _Geometry:
     dilation: tuple[int, ...]
     before: tuple[int, ...]  # zeros in front of the first element
     sizes: tuple[int, ...]  # of the result
-
-    @property
-    def needed(self):
-        """What of the padded image is read."""
-        return tuple(
-            (size - 1) * stride + (kernel - 1) * dilation + 1
-            for size, stride, kernel, dilation in zip(self.sizes, self.stride, self.kernel, self.dilation, strict=True)
-        )
+    needed: tuple[int, ...]  # of the padded image
 
 
 def _per_axis(name, value, least):
@@ -206,11 +211,18 @@ def _per_axis(name, value, least):
     return numbers
 
 
-def _geometry(x, weight, stride, padding, dilation):
-    """Check the arguments; raises ValueError."""
-    kernel = tuple(weight.shape[2:])
+@functools.lru_cache(maxsize=4096)
+def _geometry(shape, filters, stride, padding, dilation, groups):
+    """Check the shapes of x and weight, and the options; raises ValueError."""
+    if len(shape) != 4:
+        raise ValueError(f"x has shape {shape}; it must be (N, C, H, W)")
+    if not isinstance(groups, int) or not 0 < groups <= shape[1] or shape[1] % groups:
+        raise ValueError(f"groups is {groups}; it must divide the {shape[1]} channels of x")
+    if len(filters) != 4 or filters[1] * groups != shape[1] or filters[0] % groups:
+        found = f"{filters} beside x {shape} in {groups} groups"
+        raise ValueError(f"weight has shape {found}; it must be (O, C / groups, KH, KW), O a multiple of groups")
     stride, dilation = _per_axis("stride", stride, 1), _per_axis("dilation", dilation, 1)
-    spans = [(size - 1) * step for size, step in zip(kernel, dilation, strict=True)]
+    spans = [(size - 1) * step for size, step in zip(filters[2:], dilation, strict=True)]
     if padding == "same" and max(stride) == 1:
         padding = [(span // 2, span - span // 2) for span in spans]
     elif isinstance(padding, str) and padding != "valid":
@@ -219,13 +231,12 @@ def _geometry(x, weight, stride, padding, dilation):
     else:
         padding = [(n, n) for n in _per_axis("padding", 0 if padding == "valid" else padding, 0)]
     before, after = zip(*padding, strict=True)
-    whole = [size + first + last for size, first, last in zip(x.shape[2:], before, after, strict=True)]
-    rests = [size - span - 1 for size, span in zip(whole, spans, strict=True)]
-    if min(rests) < 0 or min(kernel) < 1:
-        found = f"{tuple(weight.shape)} beside x {tuple(x.shape)}"
-        raise ValueError(f"weight has shape {found}; its filters must fit into x with the padding")
-    sizes = tuple(rest // step + 1 for rest, step in zip(rests, stride, strict=True))
-    return _Geometry(kernel, stride, dilation, before, sizes)
+    whole = [size + first + last for size, first, last in zip(shape[2:], before, after, strict=True)]
+    sizes = tuple((size - span - 1) // step + 1 for size, span, step in zip(whole, spans, stride, strict=True))
+    if min(sizes) < 1 or min(filters[2:]) < 1:
+        raise ValueError(f"weight has shape {filters} beside x {shape}; its filters must fit into x with the padding")
+    needed = tuple((size - 1) * step + span + 1 for size, step, span in zip(sizes, stride, spans, strict=True))
+    return _Geometry(filters[2:], stride, dilation, before, sizes, needed)
 
 
 def _check_operands(**operands):
@@ -266,32 +277,67 @@ def _tiles(tile, shape):
     return math.prod(ct.cdiv(size, step) for size, step in zip(shape, tile, strict=True))
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """How a convolution becomes a product of matrices."""
+
+    kernel: Any  # with its hints
+    blocks: int
+    channels: int  # of a group, padded
+    padded: tuple[int, ...]  # image (H, W, C)
+    windows: tuple[int, ...]  # the same as the kernel reads it, (H / stride, stride, W / stride, stride * C)
+    filters: tuple[int, ...]  # (groups, O, taps, C)
+    folded: bool  # whether all taps of a row are one
+    constants: tuple[Any, ...]
+
+
 @functools.lru_cache(maxsize=4096)
-def _plan(device, itemsize, images, rows, columns, groups, out_channels, in_channels):
-    """Choose (kernel, blocks, tiles, constants) for a result of this size."""
+def _plan(device, itemsize, images, in_channels, out_channels, groups, geometry):
+    """Choose tiles, hints and arrays for a convolution of this size; channels are those of one group."""
+    *_, step_h, step_w = strides = geometry.stride
+    *outer, kernel_w = taps = geometry.kernel
+    # The taps of a row are neighbours in memory: where there are few channels, they make one tap with more of them.
+    folded = groups == 1 and geometry.dilation[-1] == 1 and 1 < kernel_w <= 64 // in_channels
+    unit = 16 // itemsize  # elements in 16 bytes, of which TMA wants the strides to be multiples
+    step = unit // math.gcd(unit, step_w) if folded else unit
+    terms = _multiple(in_channels, step) * (kernel_w if folded else 1)
+
     properties = torch.cuda.get_device_properties(device)
     generations = CONFIGS[itemsize]
+    *depth, rows, columns = geometry.sizes
     for config in generations[max(major for major in generations if major <= properties.major)]:
         positions, tile_o, tile_c = config.tile
         window = _window(positions, images, rows, columns)
-        tiles = _tiles((*window, tile_o), (images, rows, columns, out_channels)) * groups
+        tiles = _tiles((*window, tile_o), (images * math.prod(depth), rows, columns, out_channels)) * groups
         if config.suits(properties.multi_processor_count, out_channels, tiles):
             break
-    tile_c = max(32 // itemsize, min(tile_c, _power_of_two(in_channels)))
+    tile_c = max(32 // itemsize, min(tile_c, _power_of_two(terms)))
     blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
-    return config.kernel, blocks, tiles, (window, tile_o, tile_c, config.persistent)
+
+    if groups > 1 or (step_w > 1 and not folded):
+        step = tile_c  # no tile has channels of two groups, or of two columns
+    channels = _multiple(in_channels, step)
+    *depth, rows, columns = geometry.needed
+    rows, columns = _multiple(rows, step_h), _multiple(columns, step_w)
+    filters = (groups, out_channels, math.prod(taps), channels)
+    windows = (rows // step_h, step_h, columns // step_w, step_w * groups * channels)
+    if folded:
+        filters = (1, out_channels, math.prod(outer), _multiple(terms, unit))
+        windows = (*windows[:2], geometry.sizes[-1], terms)
+        taps, strides = (*outer, 1), (*strides[:-1], 1)
+    constants = (tiles, taps, strides, geometry.dilation, window, tile_o, tile_c, config.persistent)
+    padded = (*depth, rows, columns, groups * channels)
+    return _Plan(config.kernel, blocks, channels, padded, windows, filters, folded, constants)
+
+
+def _multiple(n, step):
+    """Smallest multiple of `step` that is at least `n`."""
+    return ct.cdiv(n, step) * step
 
 
 def _last(x):
-    """See x (N, C, ...) as (N, H, W, C)."""
-    return x.movedim(1, -1)
-
-
-def _empty(x, shape):
-    """Memory for a result of this shape, channels last where x is."""
-    if x.movedim(1, -1).is_contiguous() and not x.is_contiguous():
-        return x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1)
-    return x.new_empty(shape)
+    """See x (N, C, H, W) as (N, H, W, C)."""
+    return x.permute(0, 2, 3, 1)
 
 
 def _widened(x, size):
@@ -303,98 +349,92 @@ def _widened(x, size):
     return wide
 
 
-def _pad(x, sizes, before):
-    """Return x (N, H, W, C) in an array of other sizes, with zeros around it."""
-    padded = x.new_empty((x.shape[0], *sizes))
-    *lines, columns, channels = padded.shape
+def _shares_memory(out, *operands):
+    """Whether writing the result could change an operand that is still read."""
+    return any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
+
+
+def _move(x, target, before):
+    """Copy x (N, H, W, C) into the target, `before` elements from its start, with zeros around it."""
+    *lines, columns, channels = target.shape
     tile_c = min(128, _power_of_two(channels))
-    tile_w = min(PAD_TILE // tile_c, _power_of_two(columns))
+    tile_w = min(MOVED // tile_c, _power_of_two(columns))
     blocks = math.prod(lines) * ct.cdiv(columns, tile_w) * ct.cdiv(channels, tile_c)
-    arguments = (x, padded, before, x.stride(-1) == 1, tile_w, tile_c)
-    kernel = _conv2d_pad_kernel
+    arguments = (x, target, before, x.stride(-1) == 1, tile_w, tile_c)
+    kernel = _conv2d_move_kernel
     ct.launch(torch.cuda.current_stream(x.device), (blocks,), kernel, arguments)
-    return padded
+    return target
 
 
-def _readable(x, whole):
-    """Whether TMA can read x (N, H, W, C), which is many times as fast; `whole`: its rows are without gaps."""
-    unit = 16 // x.element_size()  # elements in 16 bytes
-    aligned = x.data_ptr() % 16 == 0 and all(stride % unit == 0 and stride < _FAR for stride in x.stride()[:-1])
-    return x.stride(-1) == 1 and aligned and (not whole or x.stride(-2) == x.shape[-1])
-
-
-def _arrange(x, geometry, channels):
-    """Return x padded, where it needs that, as (N, H / stride, stride, W / stride, stride * channels)."""
-    *_, rows, columns = (ct.cdiv(n, step) * step for n, step in zip(geometry.needed, geometry.stride, strict=True))
+def _windows(x, plan, geometry):
+    """See x, or a padded copy of it, as the kernel reads it; TMA wants it aligned, and is many times as fast."""
+    x = _last(x)
     *_, step_h, step_w = geometry.stride
-    fits = not any(geometry.before) and rows <= x.shape[-3] and columns <= x.shape[-2] and channels == x.shape[-1]
-    if not fits or not _readable(x, step_w > 1):
-        x = _pad(x, (*geometry.needed[:-2], rows, columns, channels), geometry.before)
-    x = x[:, :rows, :columns]
-    return x.unflatten(2, (-1, step_w)).flatten(3).unflatten(1, (-1, step_h))
+    unit = 16 // x.element_size()
+    fits = not any(geometry.before) and all(size <= n for size, n in zip(plan.padded, x.shape[1:], strict=True))
+    aligned = x.data_ptr() % 16 == 0 and all(n % unit == 0 for n in x.stride()[:-1]) and max(x.stride()[1:]) < _FAR
+    gapless = x.stride(-1) == 1 and (step_w == 1 or x.stride(-2) == x.shape[-1])
+    if not (fits and aligned and gapless):
+        groups = plan.filters[0]
+        if groups > 1:
+            x = _widened(x.unflatten(-1, (groups, -1)), plan.channels).flatten(-2)
+        x = _move(x, x.new_empty((x.shape[0], *plan.padded)), geometry.before)
+    *_, image, row, column, _ = x.stride()
+    count = x.shape[0]
+    image = image if count > 1 else step_h * row  # a stride that is never used may be beyond 32 bits
+    return x.as_strided((count, *plan.windows), (image, step_h * row, row, step_w * column, 1))
 
 
-def _near(array):
-    """The same array with a stride that a kernel can hold: that of a batch of one is never used."""
-    if array.shape[0] == 1 and array.stride(0) >= _FAR:
-        return array.as_strided(array.shape, (max(array.stride()[1:]), *array.stride()[1:]))
+def _filters(weight, plan):
+    """Return the filters as (groups, O, taps, C), with as many channels as the windows have."""
+    filters = _widened(_last(weight), plan.channels)
+    if plan.folded:
+        filters = _widened(filters.flatten(-2), plan.filters[-1])
+    filters = filters.reshape(plan.filters)
+    return filters if filters.data_ptr() % 16 == 0 else filters.clone()
+
+
+def _grouped(array, groups):
+    """See an array of the shape of the result as (N, H, W, groups, O)."""
+    array = _last(array).unflatten(-1, (groups, -1))
+    if array.shape[0] == 1:  # a stride that is never used may be beyond 32 bits
+        array = array.as_strided(array.shape, (array.stride(1), *array.stride()[1:]))
     return array
 
 
-def _convolve_depthwise(x, filters, arrays, rest, geometry):
+def _convolve_depthwise(x, weight, arrays, rest, geometry):
     """Convolve x where each channel has a filter of its own."""
-    out = arrays[-1]
-    before = geometry.before
+    x, before = _last(x), geometry.before
     if x.stride(-1) != 1:
-        x, before = _pad(x, (*geometry.needed, x.shape[-1]), before), (0,) * len(before)
-    tiles = _tiles(DEPTHWISE_TILE, out.shape[-3:]) * math.prod(out.shape[:-3])
-    constants = (geometry.kernel, geometry.stride, geometry.dilation, DEPTHWISE_TILE)
-    arguments = (x, filters.flatten(1).mT.contiguous(), *arrays, *rest, before, *constants)
+        x = _move(x, x.new_empty((x.shape[0], *geometry.needed, x.shape[-1])), before)
+        before = (0,) * len(before)
+    filters = weight.flatten(1).mT.contiguous()
+    arrays = [_last(array) for array in arrays]
+    tile = DEPTHWISE_TILES[geometry.kernel[-2] * geometry.kernel[-1] > 9]
+    *lines, rows, columns, channels = arrays[-1].shape
+    tiles = math.prod(lines) * _tiles(tile, (rows, columns, channels))
+    arguments = (x, filters, *arrays, *rest, before)
+    constants = (geometry.kernel, geometry.stride, geometry.dilation, tile)
     kernel = _conv2d_depthwise_kernel
-    ct.launch(torch.cuda.current_stream(x.device), (tiles,), kernel, arguments)
+    ct.launch(torch.cuda.current_stream(x.device), (tiles,), kernel, (*arguments, *constants))
 
 
-def _convolve(x, filters, arrays, rest, geometry):
-    """Convolve x into the last of the arrays, which have its shape; all are channels last."""
-    out = arrays[-1]
-    images = x.shape[0]
+def _convolve(x, weight, arrays, rest, groups, geometry):
+    """Convolve x into the last of the arrays, which have its shape, in parts where a kernel's 32 bits do not reach."""
+    images, out = x.shape[0], arrays[-1]
     far = max(x.numel(), out.numel()) >= _FAR or images * math.prod(geometry.needed[:-1]) > _MOST_LINES
     if images > 1 and far:
         for x_half, *halves in zip(*(array.tensor_split(2) for array in (x, *arrays)), strict=True):
-            _convolve(x_half, filters, halves, rest, geometry)
+            _convolve(x_half, weight, halves, rest, groups, geometry)
         return
-    out_channels, in_channels = filters.shape[0], filters.shape[-1]
-    groups = x.shape[-1] // in_channels
-    if groups == out_channels == x.shape[-1]:
-        _convolve_depthwise(x, filters, arrays, rest, geometry)
+    if groups == x.shape[1] == out.shape[1]:
+        _convolve_depthwise(x, weight, arrays, rest, geometry)
         return
-    out_channels //= groups
-    # The taps of a row are neighbours in memory: where there are few channels, they make one tap with more of them.
-    kernel_w, stride_w = geometry.kernel[-1], geometry.stride[-1]
-    folded = groups == 1 and geometry.dilation[-1] == 1 and 1 < kernel_w <= 64 // in_channels
-    unit = 16 // x.element_size()  # elements in 16 bytes, of which TMA wants the strides to be multiples
-    step = unit // math.gcd(unit, stride_w) if folded else unit
-    terms = ct.cdiv(in_channels, step) * step * (kernel_w if folded else 1)
-    size = (images, *out.shape[-3:-1], groups, out_channels, terms)
-    kernel, blocks, tiles, constants = _plan(x.device, x.element_size(), *size)
-    if groups > 1 or (stride_w > 1 and not folded):
-        step = constants[2]  # no tile has channels of two groups, or of two columns
-        x = _widened(x.unflatten(-1, (groups, -1)), ct.cdiv(in_channels, step) * step).flatten(-2)
-    channels = ct.cdiv(in_channels, step) * step
-
-    x = _arrange(x, geometry, groups * channels)
-    filters = _widened(filters, channels)
-    taps, strides = geometry.kernel, geometry.stride
-    if folded:
-        x = x.as_strided((*x.shape[:3], out.shape[-2], terms), x.stride())
-        filters = _widened(filters.flatten(-2), ct.cdiv(terms, unit) * unit)
-        taps, strides = (*taps[:-1], 1), (*strides[:-1], 1)
-    filters = filters.reshape(groups, out_channels, -1, filters.shape[-1])
-    filters = filters if filters.data_ptr() % 16 == 0 else filters.clone()
-    arrays = [_near(array.unflatten(-1, (groups, -1))) for array in arrays]
-    arguments = (_near(x), filters, *arrays, *rest, tiles)
-    constants = (taps, strides, geometry.dilation, *constants)
-    ct.launch(torch.cuda.current_stream(x.device), (blocks,), kernel, (*arguments, *constants))
+    plan = _plan(x.device, x.element_size(), images, weight.shape[1], weight.shape[0] // groups, groups, geometry)
+    windows, filters = _windows(x, plan, geometry), _filters(weight, plan)
+    arrays = [_grouped(array, groups) for array in arrays]
+    arguments = (windows, filters, *arrays, *rest)
+    ct.launch(torch.cuda.current_stream(x.device), (plan.blocks,), plan.kernel, (*arguments, *plan.constants))
 
 
 @register_impl("conv2d", backend="cutile")
@@ -412,30 +452,27 @@ def conv2d(
     if kwargs:
         raise TypeError(f"conv2d got unexpected arguments: {', '.join(kwargs)}")
     _check_operands(x=x, weight=weight)
-    if x.ndim != 4:
-        raise ValueError(f"x has shape {tuple(x.shape)}; it must be (N, C, H, W)")
-    if not isinstance(groups, int) or not 0 < groups <= x.shape[1] or x.shape[1] % groups:
-        raise ValueError(f"groups is {groups}; it must divide the {x.shape[1]} channels of x")
-    if weight.ndim != 4 or weight.shape[1] * groups != x.shape[1] or weight.shape[0] % groups:
-        found = f"{tuple(weight.shape)} beside x {tuple(x.shape)} in {groups} groups"
-        raise ValueError(f"weight has shape {found}; it must be (O, C / groups, KH, KW), O a multiple of groups")
-    geometry = _geometry(x, weight, stride, padding, dilation)
+    options = [tuple(option) if isinstance(option, list) else option for option in (stride, padding, dilation)]
+    geometry = _geometry(x.shape, weight.shape, *options, groups)
     shape = (x.shape[0], weight.shape[0], *geometry.sizes)
+    channels_last = x.stride(1) == 1 < x.shape[1] and x.movedim(1, -1).is_contiguous()
     if out is None:
-        out = _empty(x, shape)
+        out = x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1) if channels_last else x.new_empty(shape)
+        direct = channels_last
     elif out.shape != shape or out.dtype != x.dtype or out.device != x.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
+    else:
+        direct = out.movedim(1, -1).is_contiguous() and not _shares_memory(out, x, weight)
     if out.numel() == 0:
         return out
-    result = _last(out)
-    direct = result.stride(-1) == 1 and max(result.stride()) < _FAR
-    if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (x, weight)):
-        direct = False  # an operand shares its memory
-    if not direct:
-        result = x.new_empty(result.shape)
+    result = out if direct else x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1)
     with torch.cuda.device(x.device):
-        _convolve(_last(x), _last(weight), [result], (), geometry)
-    if not direct:
-        _last(out).copy_(result)
+        arrays = [result]
+        _convolve(x, weight, arrays, (), groups, geometry)
+        if not direct and out.is_contiguous():  # rows of the result become columns
+            lines = result.movedim(1, -1).flatten(1, -2).mT
+            _move(lines[:, None], out.flatten(2)[:, None], (0,) * 2)
+        elif not direct:
+            out.copy_(result)
     return out
