@@ -1,0 +1,171 @@
+"""Tests of gemv against PyTorch."""
+
+import pytest
+import torch
+
+from reference_ops import gemv
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import set_backend
+
+from .. import common
+
+
+class Test_Gemv(common.PyTestCase):
+    _backends = ["cutile"]
+    _dtypes = [torch.float32, torch.float16, torch.bfloat16]
+    # (..., M, K)
+    _aligned = [(64, 512), (8, 4096), (2, 3, 16, 256)]
+    _ragged = [(131, 37), (1, 1), (5, 20011), (2, 3, 5, 129)]
+    _empty = [(0, 5), (5, 0), (0, 3, 7)]
+    _huge = (2**17 + 1, 2**14 + 8)
+    _arguments = []
+    _tolerances = {
+        torch.float32: {"rtol": 1e-5, "atol": 1e-4},
+    }
+
+    @staticmethod
+    def inputs(shape, dtype, device="cuda"):
+        scale = max(shape[-1], 1) ** -0.25  # results are around 1
+        return {
+            "a": scale * torch.randn(shape, dtype=dtype, device=device),
+            "x": scale * torch.randn(shape[-1], dtype=dtype, device=device),
+        }
+
+    @staticmethod
+    def reference(
+        a: torch.Tensor,
+        x: torch.Tensor,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The same in fp32, for fp32 in fp64, rounded once."""
+        wide = torch.float64 if a.element_size() > 2 else torch.float32
+        return torch.matmul(a.to(wide), x.to(wide)).to(a.dtype)
+
+    def _setup(self, backend):
+        if not is_backend_available(backend):
+            pytest.skip(f"backend {backend} is not available")
+        set_backend(backend)
+        self.setUp()
+
+    def _check(self, kwargs, **options):
+        dtype = next(iter(kwargs.values())).dtype
+        tolerances = self._tolerances.get(dtype, {})
+        if dtype in (torch.float16, torch.bfloat16) and not tolerances:
+            # Relative to the largest value, so that zeros never pass for a result that is small throughout
+            values = self.reference(**kwargs).detach().float().nan_to_num(0.0, 0.0, 0.0)
+            peak = values.abs().max().item() if values.numel() else 1.0
+            tolerances = {"rtol": 1e-2, "atol": 2e-2 * min(1.0, peak)}
+        self.assertCorrectness(gemv, self.reference, kwargs, **tolerances, **options)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", _aligned + _ragged + _empty, ids=str)
+    def test_op(self, shape, dtype, backend):
+        self._setup(backend)
+        self._check(self.inputs(shape, dtype))
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("layout", ["strided", "transposed"])
+    @pytest.mark.parametrize("shape", [_aligned[0], _ragged[0]], ids=str)
+    def test_op_not_contiguous(self, shape, layout, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        for name, x in kwargs.items():
+            if not isinstance(x, torch.Tensor) or x.ndim == 0:
+                continue
+            if layout == "transposed":
+                kwargs[name] = x.mT.contiguous().mT if x.ndim > 1 else x
+            else:
+                kwargs[name] = torch.stack([x, torch.zeros_like(x)], dim=-1)[..., 0]
+        self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    def test_op_large_magnitude(self, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], dtype)
+        name = next(iter(kwargs))
+        kwargs[name] = kwargs[name] * 100
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")], ids=str)
+    def test_op_special_values(self, value, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        next(iter(kwargs.values())).view(-1)[::97] = value
+        self._check(kwargs, equal_nan=True)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        expected = gemv(**kwargs)
+        out = torch.empty_like(expected)
+        assert gemv(**kwargs, out=out) is out
+        assert torch.equal(out, expected)
+        with pytest.raises(ValueError, match="out"):
+            gemv(**kwargs, out=out.new_empty((*out.shape, 2)))
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_errors(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs(self._ragged[0], self._dtypes[0])
+        name = next(iter(kwargs))
+        with pytest.raises(TypeError, match=f"^{name} is "):
+            gemv(**{**kwargs, name: kwargs[name].to(torch.complex64)})
+        with pytest.raises(ValueError, match=f"^{name} is "):
+            gemv(**{**kwargs, name: kwargs[name].cpu()})
+        with pytest.raises(TypeError, match="unknown"):
+            gemv(**kwargs, unknown=1)
+
+    @pytest.mark.large
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_more_than_int32_elements(self, backend):
+        self._setup(backend)
+        if torch.cuda.mem_get_info()[0] < 80 * 2**30:
+            pytest.skip("needs 80 GiB of free GPU memory")
+        self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(200, 72), (7, 5000)], ids=str)
+    def test_op_columns(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        kwargs["a"] = kwargs["a"].mT.contiguous().mT
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_strided_out(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((33, 65), self._dtypes[0])
+        expected = gemv(**kwargs)
+        out = expected.new_zeros((33, 2))[:, 0]
+        gemv(**kwargs, out=out)
+        assert torch.equal(out, expected)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_out_is_x(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((80, 80), self._dtypes[0])
+        expected = gemv(**kwargs)
+        gemv(**kwargs, out=kwargs["x"])
+        assert torch.equal(kwargs["x"], expected)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_shapes_that_do_not_fit(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((16, 32), self._dtypes[0])
+        for wrong in (kwargs["x"][1:], kwargs["x"][None], kwargs["x"][0]):
+            with pytest.raises(ValueError, match="x has shape"):
+                gemv(kwargs["a"], wrong)
+        with pytest.raises(ValueError, match="a has shape"):
+            gemv(kwargs["a"][0, 0], kwargs["x"])
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_dtypes_that_differ(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((16, 32), self._dtypes[0])
+        with pytest.raises(TypeError, match="x is"):
+            gemv(kwargs["a"], kwargs["x"].to(torch.int32))
