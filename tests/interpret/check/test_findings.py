@@ -11,6 +11,10 @@ from tests.support.checking import only_finding
 from tilewright.interpret.check import Kind
 from tilewright.interpret.check import fresh
 from tilewright.interpret.check import written
+from tilewright.interpret.check.findings import Finding
+from tilewright.interpret.check.findings import Findings
+from tilewright.interpret.launch import Launcher
+from tilewright.interpret.settings import Settings
 
 Const = ct.Constant[int]
 
@@ -34,6 +38,15 @@ def test_a_read_of_what_nothing_has_written():
     written(out[:4])
     finding = only_finding(accumulate, (2,), x, out, 4)
     assert (finding.index, finding.block) == ((4,), (1, 0, 0))
+
+
+def test_a_kernel_writes_all_bytes_of_an_element():
+    out = torch.zeros(8)
+    fresh(out)
+    launch(double, (2,), torch.ones(8), out, 4)
+    copied = torch.zeros(32, dtype=torch.uint8)
+    launch(double, (2,), out.view(torch.uint8), copied, 16)
+    assert torch.equal(copied, out.view(torch.uint8) * 2)
 
 
 def test_a_kernel_may_read_what_it_has_written_itself():
@@ -121,3 +134,26 @@ def test_findings_are_told_once_for_each_line_array_and_kind():
     out = torch.zeros(12, dtype=torch.int32)
     found = findings(many_faults, (5,), out)
     assert [finding.kind for finding in found] == [Kind.WRITES, Kind.ORDER]
+
+
+def test_ten_of_a_kind_are_kept():
+    found = Findings()
+    for place in range(12):
+        found.add(Finding(Kind.OUTSIDE, "beyond", array=f"x[{place}]"))
+        found.add(Finding(Kind.LANES, "several", array="x"))
+    kept = found.all()
+    assert [each.array for each in kept if each.kind is Kind.OUTSIDE] == [f"x[{place}]" for place in range(10)]
+    assert [each.array for each in kept if each.kind is Kind.LANES] == ["x"]
+
+
+@ct.kernel
+def print_block(out):
+    ct.printf("%d ", ct.bid(0))
+    ct.store(out, (ct.bid(0),), 1)
+
+
+def test_what_a_kernel_prints_is_printed_once():
+    printed = []
+    out = torch.zeros(3, dtype=torch.int32)
+    Launcher(Settings(check=True), output=printed.append).launch(0, (3,), print_block, (out,))
+    assert "".join(printed) == "0 1 2 "

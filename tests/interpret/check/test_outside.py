@@ -71,6 +71,19 @@ def test_a_raw_write_into_the_neighbour_of_a_slice_does_not_take_place():
     assert storage.tolist() == [1.0] * 8
 
 
+@ct.kernel
+def add_raw(out):
+    out.get_raw_memory().atomic_add_offset(ct.bid(0), 1)
+
+
+def test_an_atomic_operation_on_the_neighbour_of_a_slice_does_not_take_place():
+    storage = torch.zeros(8, dtype=torch.int32)
+    finding = only_finding(add_raw, (5,), storage[:4])
+    assert (finding.kind, finding.array, finding.index, finding.block) == (Kind.OUTSIDE, "out", (4,), (4, 0, 0))
+    assert "updates out[4], outside of its shape (4,)" in finding.message
+    assert storage.tolist() == [1] * 4 + [0] * 4
+
+
 def test_an_array_is_not_the_other_array_of_the_same_storage():
     storage = torch.zeros(8)
     _, finding = findings(write_raw, (8,), storage[4:], storage[:4])  # the first one is of the loads

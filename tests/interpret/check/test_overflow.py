@@ -28,6 +28,7 @@ def test_overflows_are_results_out_of_range(fn, held, data, tiles):
 def test_tiles_of_64_bits_are_tested_too():
     big = torch.tensor([2**40, 2**20])
     assert first_overflow("mul", big, 2**30, INT64) == f"{2**40} * {2**30}"
+    assert first_overflow("mul", torch.tensor([3]), 2**62, INT64) == f"3 * {2**62}"  # between 2**63 and 2**64
     assert first_overflow("add", torch.tensor([2**62]), 2**61, INT64) is None
 
 

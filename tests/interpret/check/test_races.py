@@ -73,15 +73,41 @@ def reduce_in_last_block_relaxed(x, partial, counter, out, size: Const, blocks: 
         ct.store(out, (0,), ct.sum(ct.load(partial, (0,), (blocks,))))
 
 
-def test_release_and_acquire_order_blocks():
+@ct.kernel
+def reduce_in_last_block_for_itself(x, partial, counter, out, size: Const, blocks: Const):
+    ct.store(partial, (ct.bid(0),), ct.sum(ct.load(x, (ct.bid(0),), (size,))))
+    if ct.atomic_add(counter, 0, 1, memory_scope=ct.MemoryScope.BLOCK) == blocks - 1:
+        ct.store(out, (0,), ct.sum(ct.load(partial, (0,), (blocks,))))
+
+
+@pytest.mark.parametrize("unordered", [reduce_in_last_block_relaxed, reduce_in_last_block_for_itself])
+def test_release_and_acquire_order_blocks(unordered):
     def arguments():
         return torch.arange(16), torch.zeros(4).long(), torch.zeros(1, dtype=torch.int32), torch.zeros(1).long(), 4, 4
 
     out = (passed := arguments())[3]
     launch(reduce_in_last_block, (4,), *passed)
     assert out.tolist() == [120]
-    (finding,) = findings(reduce_in_last_block_relaxed, (4,), *arguments())
+    (finding,) = findings(unordered, (4,), *arguments())
     assert (finding.kind, finding.array, finding.block) == (Kind.READ, "partial", (3, 0, 0))
+
+
+@ct.kernel
+def read_before_the_last_writes(x, out, flag):
+    b = ct.bid(0)
+    if b < 2:
+        ct.store(out, (b,), ct.load(x, (0,), (1,)))
+    if b != 1:
+        ct.atomic_add(flag, 0, 1)
+    if b == 2:
+        ct.store(x, (0,), 5.0)
+
+
+def test_a_later_reader_races_where_the_first_one_is_ordered():
+    flag = torch.zeros(1, dtype=torch.int32)
+    found = findings(read_before_the_last_writes, (3,), torch.ones(1), torch.zeros(2), flag)
+    (finding,) = (each for each in found if each.kind is Kind.READ)
+    assert (finding.array, finding.block, finding.other_block) == ("x", (2, 0, 0), (1, 0, 0))
 
 
 @ct.kernel
@@ -131,6 +157,25 @@ def test_a_result_that_depends_on_the_order_of_blocks():
     assert (out.tolist(), counter.tolist()) == ([0, 1, 2, 3], [4])
     launch(count, (4,), out, counter)
     assert counter.tolist() == [8]
+
+
+@ct.kernel
+def append_mirrored(out, counter, blocks: Const):
+    ct.scatter(out, ct.atomic_add(counter, 0, 1), min(ct.bid(0), blocks - 1 - ct.bid(0)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "blocks", "how"),
+    [
+        (append, 2, "in reverse order of blocks"),  # the shuffled order of two blocks is the usual one
+        (append_mirrored, 4, "in a shuffled order of blocks"),  # the same backwards
+    ],
+)
+def test_both_other_orders_count(kernel, blocks, how):
+    out, counter = torch.zeros(blocks, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    finding = only_finding(kernel, (blocks,), out, counter, *([blocks] if kernel is append_mirrored else []))
+    assert finding.kind is Kind.ORDER
+    assert finding.message.endswith(f"is another one {how}")
 
 
 @ct.kernel

@@ -86,3 +86,21 @@ def test_a_mode_that_is_not_known_is_named(monkeypatch):
     monkeypatch.delitem(atomics._ASSOCIATIVE, "ADD_INT")
     with pytest.raises(UnsupportedOperation, match="does not know the atomic operation ADD_INT\ninstall a release"):
         launch(histogram, (8,), torch.zeros(512, dtype=torch.int64), torch.zeros(16, dtype=torch.int32), 64)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["a branch", "a loop"])
+def test_atomic_operations_before_blocks_disagree_take_effect_in_their_order(inside):
+    @ct.kernel
+    def kernel(Tickets, Counter):
+        b = ct.bid(0)
+        ticket = 0
+        for _ in range(3 if inside else 1):
+            ticket = ct.atomic_add(Counter, 0, 1)
+            if b % 2 == 0:
+                ticket += 100
+        ct.scatter(Tickets, b, ticket)
+
+    tickets, counter = torch.zeros(6, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    launch(kernel, (6,), tickets, counter)
+    last = [3 * b + 2 if inside else b for b in range(6)]  # of each block, which take turns
+    assert tickets.tolist() == [ticket + 100 * (b % 2 == 0) for b, ticket in enumerate(last)]

@@ -56,7 +56,6 @@ def run_checked(work: Work) -> None:
             _vary(work, checker, before, after)
     finally:
         _restore(work.memory, after)
-        work.memory.undetermined = Undetermined.ZERO
     found = checker.findings.all()
     if found:
         raise CheckError(work.kernel.name, found, _said(work.memory.extents))
