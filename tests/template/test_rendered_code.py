@@ -69,6 +69,10 @@ def combinations() -> dict[str, dict[str, Any]]:
     for variant, precision in itertools.product(["prefill"], ["ieee", "tf32", "3xtf32"]):
         found[f"attention_{variant}_{precision}"] = {"family": "attention", "variant": variant, "precision": precision}
     found["attention_half"] = {"family": "attention", "dtypes": ["float16", "bfloat16"]}
+    for variant, rank in itertools.product(
+        ["max_pool", "max_pool_with_indices", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool"], [1, 2, 3]
+    ):
+        found[f"pool_{variant}_{rank}"] = {"family": "pool", "variant": variant, "rank": rank}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}
     found["gated_half"] = {"family": "gated", "dtypes": ["bfloat16"]}
     return found

@@ -30,7 +30,13 @@ FORMULAS: list[dict[str, Any]] = [
 ]
 EPILOGUES: list[dict[str, Any]] = [
     {"family": family, "variant": variant, "bias": True, "precision": "3xtf32", "epilogue": epilogue}
-    for family, variant in (("matmul", "matmul"), ("matmul", "bmm"), ("matmul", "linear"), ("conv", "conv2d"), ("conv", "conv3d"))
+    for family, variant in (
+        ("matmul", "matmul"),
+        ("matmul", "bmm"),
+        ("matmul", "linear"),
+        ("conv", "conv2d"),
+        ("conv", "conv3d"),
+    )
     for epilogue in ("relu(acc) * zza * zzc, zzc=1.0", "zzd = acc * zzc; zzd, zzc=1.0", "acc")
 ]
 VARIANTS: list[dict[str, Any]] = [
@@ -41,6 +47,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"family": "cross_entropy", "backward": True},
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
     *({"family": "attention", "variant": name, "precision": "3xtf32"} for name in ("prefill",)),
+    *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),
 ]
 

@@ -1,0 +1,9 @@
+"""avg_pool2d: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import avg_pool2d
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["avg_pool2d"]
