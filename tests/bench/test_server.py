@@ -100,7 +100,7 @@ def test_all_registered_backends_and_torch_compile(serve, monkeypatch):
 
 
 def test_name_stands_for_its_variants(serve):
-    for name in ("other", "other_fast", "another"):
+    for name in ("other", "other_fast", "otherwise"):
         register(name)(lambda x, weight: bench_rms_norm.reference_rms_norm(x, weight))
     assert [e.contestant for e in serve(against=["other"]).measured[:3]] == ["cutile", "other", "other_fast"]
 
@@ -153,6 +153,28 @@ def test_nothing_to_compare_with(serve, monkeypatch):
     found = serve()
     assert {e.verdict for e in found.measured} == {"failed"}
     assert found.measured[0].error == "PyTorch gives no result to compare with: MemoryError: too large"
+
+
+def test_gpu_that_a_contestant_left_unusable_ends_the_process(serve, monkeypatch):
+    def fail():
+        raise RuntimeError("an illegal memory access was encountered")
+
+    register("other")(lambda x, weight: monkeypatch.setattr(torch.cuda, "synchronize", fail))
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        serve(against=["other"])
+
+
+def test_inputs_are_the_same_in_every_process(serve):
+    first, second = serve(), serve()
+    for one, other in zip(first.timed[1:], second.timed[1:], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_every_shape_is_compiled(serve, monkeypatch):
+    resets = []
+    monkeypatch.setattr(torch.compiler, "reset", lambda: resets.append("reset"))
+    serve(against=["compile"])
+    assert resets == ["reset"] * 2
 
 
 def test_dtype_that_the_benchmark_does_not_have(serve):

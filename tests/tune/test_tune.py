@@ -86,6 +86,14 @@ def test_winner_that_is_wrong_is_not_taken(session):
     assert "was faster, and is wrong: AssertionError: not close" in entry(tuning).note
 
 
+def test_less_than_one_per_cent_is_no_reason_for_a_change(session):
+    path = session.operator.path(session.operator.kernel)
+    path.write_text(KERNEL.replace("_Config(32, 64)", "_Config(64, 29)"))
+    tuning = session.run(exhaustive=True)
+    assert trials(tuning)[64, 32].milliseconds["1024"] < trials(tuning)[64, 29].milliseconds["1024"]
+    assert tuning.after == tuning.before
+
+
 def test_what_was_measured_is_not_measured_again(session):
     first = session.run()
     before = session.timed()

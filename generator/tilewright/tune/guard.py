@@ -1,7 +1,6 @@
 """A child process that is replaced when it crashes or hangs: that costs the one request at which it happened."""
 
 from collections.abc import Callable
-from collections.abc import Mapping
 from typing import Any
 
 from tilewright.bench.child import Child
@@ -15,12 +14,17 @@ Reply = dict[str, Any]
 class Guard:
     """Asks a child, which is started with the first request and stays warm until it fails."""
 
-    def __init__(self, start: Callable[[], Child], setup: Mapping[str, Any], *, patience: float) -> None:
+    def __init__(self, start: Callable[[], Child], setup: dict[str, Any], *, patience: float) -> None:
         self._start = start
-        self._setup = setup
+        self.setup = setup
         self._patience = patience
         self._child: Child | None = None
+        self._warming: Child | None = None
         self._ready: Reply = {}
+
+    def warm_up(self) -> None:
+        """Let the child begin with its imports, before it is told what it is for."""
+        self._warming = self._warming or self._start()
 
     @property
     def ready(self) -> Reply:
@@ -30,9 +34,9 @@ class Guard:
             UsageError: It cannot be started.
         """
         if self._child is None:
-            child = self._start()
+            child, self._warming = self._warming or self._start(), None
             try:
-                child.tell(self._setup)
+                child.tell(self.setup)
                 ready = child.event(_START)
             except ChildEndedError as error:
                 raise self._unfit(str(error)) from error
@@ -61,12 +65,12 @@ class Guard:
 
     def end(self) -> None:
         """End the child, if there is one."""
-        if self._child:
-            self._child.end()
-            self._child = None
+        for child in filter(None, (self._child, self._warming)):
+            child.end()
+        self._child = self._warming = None
 
     def _unfit(self, why: str) -> UsageError:
-        name = self._setup["operator"]["name"]
+        name = self.setup["operator"]["name"]
         return UsageError(
             f"{name} cannot be tried out: {why}",
             expected="expected an operator whose package and benchmark can be imported",

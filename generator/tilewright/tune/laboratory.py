@@ -56,19 +56,24 @@ class Laboratory:
         self._command = command
         self._patience = patience
         self._jobs = jobs or min(_JOBS, os.cpu_count() or 1)
-        self._guards: list[Guard] = []
         self._timer = self._guard({"target": None})
+        self._guards = [self._guard({}, CUDA_VISIBLE_DEVICES="") for _ in range(self._jobs)]
         self._compilers: LifoQueue[Guard] = LifoQueue()
+        for guard in self._guards:
+            self._compilers.put(guard)
         self._multiprocessors = 0
 
     def __enter__(self) -> "Laboratory":
+        if not self._arch:  # all of them will be needed, and most of their start is imports
+            for guard in (self._timer, *self._guards):
+                guard.warm_up()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._end()
 
     def _end(self) -> None:
-        for guard in self._guards:
+        for guard in (self._timer, *self._guards):
             guard.end()
 
     def gpu(self) -> dict[str, Any]:
@@ -78,13 +83,9 @@ class Laboratory:
 
     def benchmark(self) -> dict[str, Any]:
         """Names of the sizes, sizes, and the bytes of an element of each dtype."""
-        if self._compilers.empty():
-            for _ in range(self._jobs):
-                setup = {"target": self._arch, "multiprocessors": self._multiprocessors}
-                self._compilers.put(self._guard(setup, CUDA_VISIBLE_DEVICES=""))
-        compiler = self._compilers.get()
-        self._compilers.put(compiler)
-        return compiler.ready
+        for guard in self._guards:
+            guard.setup |= {"target": self._arch, "multiprocessors": self._multiprocessors}
+        return self._guards[-1].ready  # the one that is asked first
 
     def compile(self, texts: Sequence[str], sizes: Sequence[Size], dtype: str) -> list[Compiled]:
         """What each candidate comes to."""
@@ -135,8 +136,7 @@ class Laboratory:
 
     def _guard(self, setup: dict[str, Any], **environment: str) -> Guard:
         start = partial(Child, self._command, folder=self._folder, environment=environment)
-        self._guards.append(Guard(start, self._setup | setup, patience=self._patience))
-        return self._guards[-1]
+        return Guard(start, self._setup | setup, patience=self._patience)
 
 
 def _setup(operator: Operator) -> dict[str, Any]:
