@@ -45,7 +45,7 @@ def _gemv_kernel(A, X, Partial, length: int, TILE: ct.Constant, BY_ROWS: ConstBo
     tiles_m = ct.num_tiles(Partial, 1, (1, TILE_M))
     m, split = ct.bid(0) % tiles_m, ct.bid(0) // tiles_m
 
-    tacc = ct.zeros(TILE, ct.float32)
+    tacc = ct.zeros((TILE[0], TILE[1]), ct.float32)
     for k in range(split * length, min((split + 1) * length, ct.num_tiles(X, 0, (TILE_K,)))):
         tx = ct.load(X, (k,), (TILE_K,), padding_mode=ZERO).astype(ct.float32)
         if BY_ROWS:
@@ -62,8 +62,8 @@ def _gemv_kernel(A, X, Partial, length: int, TILE: ct.Constant, BY_ROWS: ConstBo
 def _gemv_combine_kernel(Partial, Out, SPLITS: ConstInt, TILE_M: ConstInt):
     """Out (M) = the sum of Partial (splits, M) over its splits."""
     m = ct.bid(0)
-    tsum = ct.sum(ct.load(Partial, (0, m), (SPLITS, TILE_M), padding_mode=ZERO), axis=0)
-    ct.store(Out, (m,), tsum.astype(Out.dtype))
+    tsplits = ct.load(Partial, (0, m), (SPLITS, TILE_M), padding_mode=ZERO).astype(ct.float32)
+    ct.store(Out, (m,), ct.sum(tsplits, axis=0).astype(Out.dtype))
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
