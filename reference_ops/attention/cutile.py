@@ -158,19 +158,6 @@ _MOST_BLOCKS = 2**24 - 1  # of one launch
 _FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
 
 
-@functools.lru_cache(maxsize=4096)
-def _plan(device, itemsize, heads, m, d):
-    """Choose (kernel, blocks, tile sizes) for so many heads of m queries."""
-    properties = torch.cuda.get_device_properties(device)
-    generations = CONFIGS[itemsize]
-    tile_d = max(16, 1 << (d - 1).bit_length())
-    for config in generations[max(major for major in generations if major <= properties.major)]:
-        blocks = heads * ct.cdiv(m, config.tile[0])
-        if tile_d <= config.most_d and blocks >= properties.multi_processor_count:
-            break
-    return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
-
-
 def _check_tensors(**tensors):
     """Require tensors (batch, heads, length, D) of one supported dtype on one CUDA device."""
     for name, x in tensors.items():
@@ -213,6 +200,19 @@ def _readable(x):
         return x
     *outer, d = x.shape
     return x.new_empty((*outer, ct.cdiv(d, unit) * unit))[..., :d].copy_(x)
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(device, itemsize, heads, m, d):
+    """Choose (kernel, blocks, tile sizes) for so many heads of m queries."""
+    properties = torch.cuda.get_device_properties(device)
+    generations = CONFIGS[itemsize]
+    tile_d = max(16, 1 << (d - 1).bit_length())
+    for config in generations[max(major for major in generations if major <= properties.major)]:
+        blocks = heads * ct.cdiv(m, config.tile[0])
+        if tile_d <= config.most_d and blocks >= properties.multi_processor_count:
+            break
+    return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
 
 
 def _launch(arrays, causal, window, softcap, scale):

@@ -66,13 +66,14 @@ def combinations() -> dict[str, dict[str, Any]]:
     ):
         op = f"conv_{variant}" + ("_bias" if bias else "") + {"r": "_scale", "a": "_alpha"}.get(epilogue[:1], "")
         found[op] = {"family": "conv", "variant": variant, "bias": bias, "epilogue": epilogue}
-    for variant, precision in itertools.product(["prefill"], ["ieee", "tf32", "3xtf32"]):
-        found[f"attention_{variant}_{precision}"] = {"family": "attention", "variant": variant, "precision": precision}
-    found["attention_half"] = {"family": "attention", "dtypes": ["float16", "bfloat16"]}
     for variant, rank in itertools.product(
         ["max_pool", "max_pool_with_indices", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool"], [1, 2, 3]
     ):
         found[f"pool_{variant}_{rank}"] = {"family": "pool", "variant": variant, "rank": rank}
+    for family, precision in itertools.product(["attention", "attention_decode"], ["ieee", "tf32", "3xtf32"]):
+        found[f"{family}_{precision}"] = {"family": family, "precision": precision}
+    for family in ["attention", "attention_decode"]:
+        found[f"{family}_half"] = {"family": family, "dtypes": ["float16", "bfloat16"]}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}
     found["gated_half"] = {"family": "gated", "dtypes": ["bfloat16"]}
     return found

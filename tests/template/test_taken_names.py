@@ -46,8 +46,8 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "rope", "variant": name, "backward": True} for name in ("half", "interleaved")),
     {"family": "cross_entropy", "backward": True},
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
-    *({"family": "attention", "variant": name, "precision": "3xtf32"} for name in ("prefill",)),
     *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),
+    *({"family": family, "precision": "3xtf32"} for family in ("attention", "attention_decode")),
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),
 ]
 

@@ -1,0 +1,9 @@
+"""attention_decode: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import attention_decode
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["attention_decode"]
