@@ -39,6 +39,7 @@ def combinations() -> dict[str, dict[str, Any]]:
         "softmax": ["softmax", "log_softmax"],
         "row_norm": ["rms_norm", "layer_norm", "add_rms_norm"],
         "rope": ["half", "interleaved"],
+        "channel_norm": ["group_norm", "instance_norm", "batch_norm"],
     }
     for family, names in variants.items():
         for variant, backward in itertools.product(names, [False, True]):

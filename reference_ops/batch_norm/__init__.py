@@ -1,0 +1,9 @@
+"""batch_norm: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import batch_norm
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["batch_norm"]

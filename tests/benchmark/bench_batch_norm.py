@@ -1,0 +1,85 @@
+"""Benchmark of batch_norm in GB/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import batch_norm
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(32, 64, 128, 128), (32, 256, 56, 56), (16, 512, 32, 32), (8, 320, 64, 64)]
+
+
+def inputs(N, C, H, W, dtype, device):
+    return {
+        "x": torch.randn((N, C, H, W), dtype=dtype, device=device),
+        "weight": torch.randn(C, dtype=dtype, device=device),
+        "bias": torch.randn(C, dtype=dtype, device=device),
+        "training": True,
+    }
+
+
+def bytes_moved(N, C, H, W, dtype):
+    """The input read once, although its statistics come first, and the result written once."""
+    return 2 * N * C * H * W * dtype.itemsize
+
+
+@register_impl("batch_norm", "torch")
+def reference_batch_norm(
+    x: torch.Tensor,
+    running_mean: torch.Tensor | None = None,
+    running_var: torch.Tensor | None = None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    out: torch.Tensor | None = None,
+):
+    return torch.nn.functional.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["N", "C", "H", "W"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="GB/s",
+        plot_name=f"batch-norm-{dtype_name}-GBps",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_batch_norm(N, C, H, W, backend, dtype, device="cuda"):
+    kwargs = inputs(N, C, H, W, dtype, device)
+    fn = functools.partial(batch_norm, **kwargs, backend=backend)
+    ref = functools.partial(reference_batch_norm, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return bytes_moved(N, C, H, W, dtype) * 1e-6 / ms
+
+
+if __name__ == "__main__":
+    bench_batch_norm.run(print_data=True)
