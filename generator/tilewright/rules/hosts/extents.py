@@ -13,6 +13,7 @@ from tilewright.rules.hosts.grids import division
 from tilewright.rules.hosts.values import alternatives
 from tilewright.rules.hosts.values import integers
 from tilewright.rules.hosts.values import is_dimension
+from tilewright.rules.hosts.values import resolved
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Module
 
@@ -140,7 +141,12 @@ class GridAxisLimit(Rule):
         _DOUBLE + "    TILE = 1024\n    grid = (ct.cdiv(x.numel(), TILE), 1, 1)\n" + _LAUNCH,
         _ROWS.format(row=0, column=1, grid="(x.shape[0], ct.cdiv(x.shape[1], 1024))"),
     )
-    INVALID = (_ROWS.format(row=1, column=0, grid="(ct.cdiv(x.shape[1], 1024), x.shape[0])"),)
+    INVALID = (
+        _ROWS.format(row=1, column=0, grid="(ct.cdiv(x.shape[1], 1024), x.shape[0])"),
+        _ROWS.format(row=1, column=0, grid="(ct.cdiv(x.shape[1], 1024), ct.cdiv(x.shape[0], rows))").replace(
+            "    y = ", "    rows = min(8, 1024 // x.shape[1])\n    y = "
+        ),
+    )
 
     def check(self, module: Module) -> Iterator[Finding]:
         seen: set[ast.expr] = set()
@@ -149,7 +155,7 @@ class GridAxisLimit(Rule):
                 if axis == 0 or extent in seen or not _is_size(module, extent):
                     continue
                 seen.add(extent)
-                if "65535" in module.text or "65_535" in module.text or "2**16" in module.text:
+                if any(limit in module.text for limit in ("65535", "65_535", "2**16 - 1")):
                     continue  # the limit is thought of
                 text = ast.unparse(extent)
                 few = ".shape" in text or any(_FEW.search(name) for name in re.findall(r"\w+", text))
@@ -162,4 +168,18 @@ class GridAxisLimit(Rule):
 
 
 def _is_size(module: Module, extent: ast.expr) -> bool:
-    return is_dimension(module, extent) and division(module, extent) is None
+    """Whether an extent is a size, or counts tiles of it that may have one element only."""
+    counted = division(module, extent)
+    if counted is None:
+        return is_dimension(module, extent)
+    return is_dimension(module, counted.size) and _may_be_one(module, counted.block)
+
+
+def _may_be_one(module: Module, block: ast.expr) -> bool:
+    """Whether a block shrinks to one element where something else grows: `min(rows, 2048 // columns)`."""
+    match resolved(module, block):
+        case ast.Call(func=ast.Name(id="min"), args=arguments):
+            return any(_may_be_one(module, each) for each in arguments)
+        case ast.BinOp(op=ast.FloorDiv(), left=left, right=right):
+            return integers(module, left) is not None and integers(module, right) is None
+    return integers(module, block) == frozenset([1])
