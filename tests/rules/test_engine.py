@@ -77,7 +77,9 @@ def test_a_code_is_unused_only_if_its_rule_ran() -> None:
     assert codes(check_sources({INIT: text}, choose(["TW0", "TW117"], []))) == ["TW004"]
 
 
-@pytest.mark.parametrize("text", ["def f(:\n", "x = '\n", "\ud800", "(" * 500, "if x:\n\ty\n        z\n"])
+@pytest.mark.parametrize(
+    "text", ["def f(:\n", "x = '\n", "\ud800", "(" * 500, "if x:\n\ty\n        z\n", "return 1\n", "nonlocal x\n"]
+)
 def test_what_does_not_parse_is_one_finding_and_the_rest_is_checked(text: str) -> None:
     report = check_sources({Path("bad.py"): text, INIT: IMPORTS})
     assert codes(report) == ["TW001", "TW117"]

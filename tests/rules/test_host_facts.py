@@ -187,3 +187,18 @@ def test_data_that_a_script_makes_for_itself_is_no_argument(code: str, head: str
         ct.launch(torch.cuda.current_stream(), (ct.cdiv(z.numel(), 1024),), _double_kernel, (z, y))
     """
     assert len(findings(code, text)) == count
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    return __builtins__",
+        "globals()['FACTOR'] = 2\n\n\ndef f():\n    return FACTOR",
+        "def f():\n    with raises(NameError):\n        FACTOR",
+        "def f():\n    raises(NameError, lambda: FACTOR)",
+        "class Kinds:\n    vars()['FACTOR'] = 2\n    other = FACTOR",
+        "def f():\n    return _('text')",
+    ],
+)
+def test_names_that_appear_otherwise_or_are_expected_to_be_missing_are_no_finding(text: str) -> None:
+    assert findings("TW324", f"from pytest import raises\n\n\n{text}\n") == []

@@ -1,5 +1,6 @@
 """Run rules over files: findings in order, with those taken back that a comment ignores."""
 
+import warnings
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -84,7 +85,10 @@ def check_sources(
 
 def _parse(path: Path, text: str) -> Module | Finding:
     try:
-        return Module(path, text)
+        module = Module(path, text)
+        with warnings.catch_warnings(action="ignore"):  # what the compiler only doubts is for other linters
+            compile(module.tree, str(path), "exec", dont_inherit=True)  # refuses more than the parser: `return` alone
+        return module
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return SyntaxErrors().at(path, error)
 

@@ -16,7 +16,7 @@ class SyntaxErrors(Rule):
     why = "Nothing else in the file can be checked."
     advice = "Correct the syntax; the version of Python that runs tilewright decides what is valid."
     VALID = ("x = (1,)\n",)
-    INVALID = ("x = (1,\n", "def f(:\n    pass\n")
+    INVALID = ("x = (1,\n", "def f(:\n    pass\n", "nonlocal x\n", "from __future__ import braces\n", "return 1\n")
     proof = Proof.COMPILER
 
     def at(self, path: Path, error: Exception) -> Finding:

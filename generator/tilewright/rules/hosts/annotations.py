@@ -14,7 +14,11 @@ from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 
 # Bound in every module or method
-_MODULE = ("__file__", "__name__", "__doc__", "__path__", "__package__", "__spec__", "__all__", "__class__")
+_MODULE = frozenset({"__all__", "__class__", "__doc__", "__file__", "__name__", "__package__", "__path__", "__spec__"})
+_MODULE |= {"__annotations__", "__builtins__", "__cached__", "__dict__", "__module__", "__qualname__"}
+_ELSEWHERE = ("_", "WindowsError")  # `gettext.install` and Windows make them builtins
+# With these a module may give itself names that its text does not show
+_DYNAMIC = ("globals", "vars", "exec", "global_enum", "_convert_")
 
 
 class UndefinedName(Rule):
@@ -27,7 +31,11 @@ class UndefinedName(Rule):
         "first call only."
     )
     advice = "Assign, import or spell the name."
-    VALID = (WITH_LAUNCHER + "def double(x):\n    y = torch.empty_like(x)\n    _launch(x, y)\n    return y\n",)
+    VALID = (
+        WITH_LAUNCHER + "def double(x):\n    y = torch.empty_like(x)\n    _launch(x, y)\n    return y\n",
+        WITH_LAUNCHER + "globals().update(FACTOR=2)\n\n\ndef factor():\n    return FACTOR\n",
+        WITH_LAUNCHER + "import pytest\n\n\ndef test_it():\n    with pytest.raises(NameError):\n        undefined\n",
+    )
     INVALID = (
         WITH_LAUNCHER + "def double(x):\n    y = torch.empty_like(x)\n    _lunch(x, y)\n    return y\n",
         WITH_LAUNCHER + "def double(x, y):\n    ct.launch(stream, (1,), _double_kernel, (x, y, 1024))\n",
@@ -37,6 +45,9 @@ class UndefinedName(Rule):
         if not (module.kernels or module.launches or module.is_test or module.is_benchmark):
             return  # other linters look at the rest of a package
         if any(alias.name == "*" for node in module.nodes(ast.ImportFrom) for alias in node.names):
+            return
+        used = {node.id for node in module.nodes(ast.Name)} | {node.attr for node in module.nodes(ast.Attribute)}
+        if not used.isdisjoint(_DYNAMIC):
             return
         undefined = _undefined(module)
         seen: set[tuple[str, Function | None]] = set()
@@ -64,7 +75,7 @@ def _undefined(module: Module) -> set[str]:
                 defined.add(each.get_name())
             elif each.is_referenced() and (each.is_global() or table is top):
                 taken.add(each.get_name())
-    return taken - defined - {*dir(builtins), *_MODULE}
+    return taken - defined - {*dir(builtins), *_MODULE, *_ELSEWHERE}
 
 
 def _is_local(module: Module, name: ast.Name) -> bool:
@@ -87,13 +98,16 @@ def _is_local(module: Module, name: ast.Name) -> bool:
 
 
 def _is_caught(module: Module, name: ast.Name) -> bool:
-    """Whether a missing name is expected."""
-    return any(
-        handler.type is not None and "NameError" in ast.unparse(handler.type)
-        for each in module.ancestors(name)
-        if isinstance(each, ast.Try)
-        for handler in each.handlers
-    )
+    """Whether a missing name is expected: `except NameError`, `pytest.raises(NameError)`."""
+    expected: list[ast.AST | None] = []
+    for each in module.ancestors(name):
+        if isinstance(each, ast.Try):
+            expected += (handler.type for handler in each.handlers)
+        elif isinstance(each, ast.With):
+            expected += each.items
+        elif isinstance(each, ast.Call):
+            expected += each.args[:1]
+    return any("NameError" in ast.unparse(each) for each in expected if each is not None)
 
 
 class ReturnArity(Rule):
