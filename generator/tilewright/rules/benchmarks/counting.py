@@ -38,7 +38,10 @@ class ForgottenBytes(Rule):
             if any(_is_size(each) for each in factors) and all(
                 isinstance(e, ast.Name | ast.Attribute) for e in factors
             ):
-                said = f"{ast.unparse(returned)} counts one tensor; an operator reads one at least, and writes another"
+                said = (
+                    f"{ast.unparse(returned)} counts one tensor; an operator reads one at least, and writes another: "
+                    "count all"
+                )
                 yield self.finding(module, returned, said)
         for function in benchmarks(module):
             counted = _counted(function)
@@ -48,7 +51,7 @@ class ForgottenBytes(Rule):
             for name, node in made.items():
                 if name not in counted and _is_passed(function, name):
                     others = ", ".join(sorted(counted))
-                    said = f"{name} is passed to the operator, and not in the byte count beside {others}"
+                    said = f"{name} is passed to the operator, and not in the byte count beside {others}: count it too"
                     yield self.finding(module, node, said)
 
 

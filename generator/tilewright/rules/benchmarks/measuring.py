@@ -56,7 +56,10 @@ class FallbackReference(Rule):
                 if isinstance(value, ast.Constant) and value.value == "pytorch":
                     # Where the lines of the plot use the name as well, both must change
                     fix = Fix('Register it as "torch"', (module.replacement(value, '"torch"'),))
-                    said = "the reference is registered as pytorch, which missing implementations fall back to"
+                    said = (
+                        "the reference is registered as pytorch, which missing implementations fall back to: "
+                        "write torch"
+                    )
                     yield self.finding(module, value, said, fix=fix if len(others) == 1 else None)
 
 
@@ -94,10 +97,15 @@ class UnverifiedTiming(Rule):
             checked += [node.lineno for node in ast.walk(function) if isinstance(node, ast.Assert)]
             first = min(timed, key=lambda each: each.lineno)
             if not any(line < first.lineno for line in checked) and not _checks_elsewhere(module, function, first):
-                yield self.finding(module, first, f"{function.name} measures a result that was not compared before")
+                yield self.finding(
+                    module, first, f"{function.name} measures a result that was not compared before: assert first"
+                )
             for call in _calls(function, _ASSERTIONS):
                 if len(call.args) > 1 and _said(function, call.args[0]) == _said(function, call.args[1]):
-                    said = f"{ast.unparse(call.args[0])} is compared with itself: {ast.unparse(call.args[1])}"
+                    said = (
+                        f"{ast.unparse(call.args[0])} is compared with itself ({ast.unparse(call.args[1])}): "
+                        "compare with the reference"
+                    )
                     yield self.finding(module, call, said)
 
 
@@ -154,7 +162,9 @@ class IgnoredBackend(Rule):
             for argument in function.args.args:
                 used = any(isinstance(node, ast.Name) and node.id == argument.arg for node in ast.walk(function))
                 if argument.arg in lines and not used:
-                    yield self.finding(module, argument, f"{function.name} takes {argument.arg} and never uses it")
+                    yield self.finding(
+                        module, argument, f"{function.name} takes {argument.arg} and never uses it: pass it on"
+                    )
 
 
 class NoEntryPoint(Rule):
@@ -179,4 +189,6 @@ class NoEntryPoint(Rule):
             start = "\n\n\n" if text else "\n\n"
             edit = module.insertion(end, len(text) + 1, f'{start}if __name__ == "__main__":{runs}\n')
             fix = Fix("Run the benchmark", (edit,))
-            yield self.finding(module, found[0], f"nothing runs {found[0].name}", fix=fix)
+            yield self.finding(
+                module, found[0], f"nothing runs {found[0].name}: end the file with a call of its run", fix=fix
+            )

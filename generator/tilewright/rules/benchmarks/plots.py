@@ -63,7 +63,11 @@ class PlotSuffix(Rule):
                 said = f"plot_name is {ast.unparse(name)}; it must end in -GBps or -TFLOPS"
                 yield self.finding(module, name, said, fix=self._fix(module, name, plot.get("ylabel")))
             elif ending is None and isinstance(name, ast.JoinedStr) and not _may_be_unit(name.values[-1]):
-                yield self.finding(module, name, f"plot_name ends in {ast.unparse(name.values[-1])}, which is no unit")
+                yield self.finding(
+                    module,
+                    name,
+                    f"plot_name ends in {ast.unparse(name.values[-1])}, which is no unit; write -GBps or -TFLOPS",
+                )
 
     def _fix(self, module: Module, name: ast.expr, label: ast.expr | None) -> Fix | None:
         text = label.value if isinstance(label, ast.Constant) and isinstance(label.value, str) else ""
@@ -105,7 +109,7 @@ class PlotUnit(Rule):
             if suffix is None or not isinstance(label, ast.Constant) or not isinstance(label.value, str):
                 continue
             if not re.search(_SUFFIXES[suffix], label.value):
-                said = f"ylabel is {label.value!r}, but plot_name ends in {suffix}"
+                said = f"ylabel is {label.value!r}, but plot_name ends in {suffix}: give both one unit"
                 yield self.finding(module, label, said)
 
 
@@ -130,7 +134,12 @@ class BlankInName(Rule):
         names += [entry.elts[1] for entry in _backends(module) if len(entry.elts) > 1]
         for each in names:
             if isinstance(each, ast.Constant) and isinstance(each.value, str) and re.search(r"\s", each.value):
-                yield self.finding(module, each, f"{each.value!r} has a blank", fix=self._fix(module, each))
+                yield self.finding(
+                    module,
+                    each,
+                    f"{each.value!r} has a blank, which splits the table: write a hyphen",
+                    fix=self._fix(module, each),
+                )
 
     def _fix(self, module: Module, node: ast.Constant) -> Fix | None:
         text = re.sub(r"\s+", "-", str(node.value).strip())
@@ -180,11 +189,13 @@ class UnfilteredBackends(Rule):
             for name in names if optional else ():
                 for use in module.nodes(ast.Name):
                     if use.id == name and isinstance(use.ctx, ast.Load) and not _is_filtered(module, use):
-                        yield self.finding(module, use, f"{name} is used with its None entries")
+                        yield self.finding(module, use, f"{name} is used with its None entries: filter them out")
         for entry in _backends(module):
             match entry.elts:
                 case [ast.Constant(value="cutile"), *_] if not isinstance(module.parent(entry), ast.IfExp):
-                    yield self.finding(module, entry, "cutile is a line also where is_backend_available says no")
+                    yield self.finding(
+                        module, entry, "cutile is a line also where is_backend_available says no: leave it out there"
+                    )
 
 
 def _is_filtered(module: Module, use: ast.Name) -> bool:

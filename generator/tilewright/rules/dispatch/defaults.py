@@ -39,7 +39,7 @@ class OtherDefault(Rule):
                             continue
                         message = (
                             f"{each.name} defaults to {ast.unparse(own)} here and to {ast.unparse(stub)} "
-                            f"in the stub {pair.key}"
+                            f"in the stub {pair.key}: use one default"
                         )
                         yield self.finding(pair.implementation.module, own, message)
 
@@ -65,9 +65,9 @@ class RequiredHere(Rule):
                     continue
                 promised = pair.promised.names.get(each.name)
                 if promised is not None and promised.default is not None:
-                    what = f"has the default {ast.unparse(promised.default)} in the stub {pair.key} and none here"
+                    what = f"has the default {ast.unparse(promised.default)} in the stub {pair.key}: repeat it"
                 elif promised is None and (each.position is None or index >= len(pair.promised.positional)):
-                    what = f"is required here, and the stub {pair.key} does not have it"
+                    what = f"is required here, and the stub {pair.key} does not have it: give it a default"
                 else:
                     continue
                 yield self.finding(pair.implementation.module, each.node, f"{each.name} {what}")

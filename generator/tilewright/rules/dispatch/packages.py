@@ -36,7 +36,9 @@ class UnboundExport(Rule):
             bound = {*module.bindings(module.tree), *(each for node in module.nodes(ast.Global) for each in node.names)}
             for node, exported_name in exported:
                 if exported_name not in bound and f"{name}.{exported_name}" not in project.paths:
-                    yield self.finding(module, node, f"{exported_name!r} is in __all__ and bound nowhere in {name}")
+                    yield self.finding(
+                        module, node, f"{exported_name!r} is in __all__ and bound nowhere in {name}: import it"
+                    )
 
 
 class UnguardedImport(Rule):
@@ -66,7 +68,11 @@ class UnguardedImport(Rule):
                 if imported is None or _guarded(module, statement) or not _needs_tile(project, imported):
                     continue
                 if _loaded_unguarded(project, project.name(module)):
-                    yield self.finding(module, statement, f"{name} imports cuda.tile, and nothing guards this import")
+                    yield self.finding(
+                        module,
+                        statement,
+                        f"{name} imports cuda.tile, and nothing guards this import: ask is_backend_available",
+                    )
                     break
 
 
@@ -88,7 +94,7 @@ class UnsortedImports(Rule):
         for block in (module.tree.body, *(node.body for node in module.nodes(ast.If))):
             for (_, before), (statement, name) in pairwise(_own_modules(block)):
                 if name.lower() < before.lower():
-                    yield self.finding(module, statement, f"{name} comes after {before}")
+                    yield self.finding(module, statement, f"{name} comes after {before}: sort the imports by name")
                     break
 
 

@@ -36,10 +36,10 @@ class NoStub(Rule):
             orphans = keys - project.keys_around(each.module, "register_impl")
             near = difflib.get_close_matches(each.key, orphans, n=1, cutoff=0.8)
             if near:
-                message = f"no stub has the key {each.key!r}; did you mean {near[0]!r}?"
+                message = f"no stub has the key {each.key!r}; write {near[0]!r}"
                 yield self.finding(each.module, each.node, message)
             elif keys:  # where no stub of the package is known, neither is whether this one is missing
-                message = f"no stub has the key {each.key!r}: nothing calls this implementation"
+                message = f"no stub has the key {each.key!r}: nothing calls this implementation; add a stub"
                 yield self.finding(each.module, each.node, message, severity=Severity.WARNING)
 
 
@@ -63,7 +63,9 @@ class NoImplementation(Rule):
             if (each.key, _package(project, each)) in implemented:
                 continue
             if each.function is not None and _only_raises(each.function):
-                yield self.finding(each.module, each.node, f"nothing is registered under {each.key!r}")
+                yield self.finding(
+                    each.module, each.node, f"nothing is registered under {each.key!r}: register an implementation"
+                )
 
 
 class Duplicate(Rule):
@@ -95,7 +97,7 @@ class Duplicate(Rule):
                 continue
             what = f"backend {each.backend!r} of {each.key!r}" if each.backend else f"the stub {each.key!r}"
             where = f"{first.module.path.name}:{first.node.lineno}"
-            yield self.finding(each.module, each.node, f"{what} is declared at {where} too")
+            yield self.finding(each.module, each.node, f"{what} is declared at {where} too: remove one")
 
 
 class NeverImported(Rule):
@@ -117,7 +119,9 @@ class NeverImported(Rule):
                 continue
             home, module = _home(project, stub), project.name(each.module)
             if _package(project, stub) == _package(project, each) and home and not project.loads(home, module):
-                yield self.finding(each.module, each.node, f"importing {home} does not import {module}")
+                yield self.finding(
+                    each.module, each.node, f"importing {home} does not import {module}: import it there"
+                )
 
 
 class BusyStub(Rule):
@@ -149,7 +153,7 @@ class BusyStub(Rule):
             if each.backend is not None or each.function is None or not project.is_checked(each.module):
                 continue
             if not _only_raises(each.function):
-                message = f"the stub {each.key!r} does more than raise NotImplementedError"
+                message = f"the stub {each.key!r} does more than raise NotImplementedError: leave only that"
                 yield self.finding(each.module, each.function, message)
 
 

@@ -48,8 +48,8 @@ class SwallowedParameter(Rule):
                     continue  # an error at run time, and TW102
                 message = f"{each.name} of the stub {pair.key} is swallowed by **{pair.accepted.kwargs.arg} here"
                 if other is not None:
-                    message += f": {other.name} has its place and keeps its default"
-                yield self.finding(pair.implementation.module, pair.accepted.kwargs, message)
+                    message += f", and {other.name} has its place and keeps its default"
+                yield self.finding(pair.implementation.module, pair.accepted.kwargs, f"{message}: name it {each.name}")
 
 
 class UnknownParameter(Rule):
@@ -75,11 +75,14 @@ class UnknownParameter(Rule):
                     continue
                 name = f"{each.name} of the stub {pair.key}"
                 if other is not None:
-                    message = f"{name} is called {other.name} here: {pair.key}({each.name}=...) is a TypeError"
+                    message = (
+                        f"{name} is called {other.name} here: {pair.key}({each.name}=...) is a TypeError; "
+                        f"call it {each.name}"
+                    )
                 elif pair.accepted.args and each.position is not None:
                     continue
                 else:
-                    message = f"{name} is not taken here: passing it is a TypeError"
+                    message = f"{name} is not taken here, so passing it is a TypeError: take it"
                 place = other.node if other is not None else pair.implementation.function
                 yield self.finding(pair.implementation.module, place, message)
 
@@ -115,7 +118,7 @@ class OtherOrder(Rule):
                         pair.implementation.module,
                         accepted.node,
                         f"position {accepted.position + 1} is {accepted.name} here and {promised.name} in the stub "
-                        f"{pair.key}",
+                        f"{pair.key}: keep the order of the stub",
                     )
                     break
 
@@ -139,10 +142,15 @@ class OtherKeywords(Rule):
             module, function = pair.implementation.module, pair.implementation.function
             assert function is not None
             if pair.promised.kwargs is not None and pair.accepted.kwargs is None:
-                message = f"the stub {pair.key} takes **{pair.promised.kwargs.arg}, which is a TypeError here"
+                message = (
+                    f"the stub {pair.key} takes **{pair.promised.kwargs.arg}, which is a TypeError here: take it too"
+                )
                 yield self.finding(module, function, message)
             elif pair.promised.kwargs is None and pair.accepted.kwargs is not None:
-                message = f"**{pair.accepted.kwargs.arg} takes keywords that the stub {pair.key} does not have"
+                message = (
+                    f"**{pair.accepted.kwargs.arg} takes keywords that the stub {pair.key} does not have: "
+                    "let both or neither"
+                )
                 severity = Severity.INFO if _has_options(function, pair.accepted.kwargs.arg) else None
                 yield self.finding(module, pair.accepted.kwargs, message, severity=severity)
 

@@ -55,7 +55,9 @@ class IgnoreWithoutReason(CommentRule):
             if not ignore.codes:
                 yield self.at(module, ignore, "the comment names no code: write # tw: ignore[CODE] reason")
             elif not ignore.reason:
-                yield self.at(module, ignore, f"the comment ignores {', '.join(ignore.codes)} and gives no reason")
+                yield self.at(
+                    module, ignore, f"the comment ignores {', '.join(ignore.codes)} and gives no reason: add it"
+                )
 
 
 class UnknownIgnore(CommentRule):
@@ -103,7 +105,7 @@ class UnusedIgnore(CommentRule):
         for ignore in comments:
             for code in ignore.codes:
                 if code in run and code not in ignore.used:
-                    finding = self.at(module, ignore, f"{code} is not found here: the comment has no effect")
+                    finding = self.at(module, ignore, f"{code} is not found here: the comment has no effect; remove it")
                     yield replace(finding, fix=_without(module, ignore, code))
 
 

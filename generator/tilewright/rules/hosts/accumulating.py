@@ -47,7 +47,10 @@ class TunedInPlace(Rule):
             for name in sorted((loaded(kernel, always=True) & stored(kernel, always=True)) | added(kernel)):
                 value = bound.get(name)
                 if isinstance(value, ast.Name) and _is_given(module, launch, value) and not _is_reset(launch, value.id):
-                    said = f"{kernel.name} reads and writes {name}, and the search runs it on {value.id} itself"
+                    said = (
+                        f"{kernel.name} reads and writes {name}, and the search runs it on {value.id} itself: "
+                        "pass a clone"
+                    )
                     yield self.finding(module, launch.node.func, said)
 
 

@@ -57,7 +57,7 @@ class UndefinedName(Rule):
                 continue
             if not _is_local(module, name) and not _is_caught(module, name):
                 seen.add((name.id, function))
-                yield self.finding(module, name, f"{name.id} is not defined")
+                yield self.finding(module, name, f"{name.id} is not defined: assign, import or spell it")
 
 
 def _undefined(module: Module) -> set[str]:
@@ -140,7 +140,8 @@ class ReturnArity(Rule):
                         yield self.finding(
                             module,
                             node,
-                            f"{function.name} returns {_said(given)} here, but its annotation says {_said(promised)}",
+                            f"{function.name} returns {_said(given)} here, but its annotation says {_said(promised)}: "
+                            "make them agree",
                         )
 
 

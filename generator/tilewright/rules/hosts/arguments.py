@@ -104,11 +104,14 @@ def _arity(module: Module, launch: Launch, kernel: Kernel) -> str | None:
         # `(a)` is `a`
         if written is None or resolved(module, written) is not written or not _in_parentheses(module, written):
             return None
-        return f"({module.source(written)}) is no tuple; {kernel.name} has {expected} parameters"
+        return f"({module.source(written)}) is no tuple; {kernel.name} has {expected} parameters: write a tuple"
     if len(launch.arguments) == expected:
         return None
     names = ", ".join(each.name for each in kernel.parameters)
-    return f"{len(launch.arguments)} arguments for {kernel.name}, which has {expected} parameters ({names})"
+    return (
+        f"{len(launch.arguments)} arguments for {kernel.name}, which has {expected} parameters ({names}): "
+        "pass one for each"
+    )
 
 
 def _in_parentheses(module: Module, node: ast.expr) -> bool:
@@ -173,7 +176,7 @@ class SwappedArguments(Rule):
                     module,
                     first,
                     f"{module.source(first)} is passed for {names[index]} and {module.source(second)} "
-                    f"for {names[other]} of {function}",
+                    f"for {names[other]} of {function}: swap them",
                     fix=_exchanged(module, first, second),
                 )
 
@@ -189,7 +192,7 @@ class SwappedArguments(Rule):
                     module,
                     first,
                     f"{module.source(first)} is passed before {module.source(second)}, but {kernel.name} takes "
-                    f"{said[0]} before {said[1]}",
+                    f"{said[0]} before {said[1]}: swap them",
                     fix=_exchanged(module, first, second),
                 )
 
@@ -256,6 +259,7 @@ class AliasedArguments(Rule):
                     yield self.finding(
                         module,
                         target,
-                        f"{target.id} is passed for {name} and for {written} of {kernel.name}, which stores to it",
+                        f"{target.id} is passed for {name} and for {written} of {kernel.name}, which stores to it: "
+                        "pass a tensor of its own",
                     )
                     break

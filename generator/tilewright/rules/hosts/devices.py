@@ -62,7 +62,9 @@ class OtherStream(Rule):
                 continue
             edit = module.replacement(stream, "torch.cuda.current_stream()")
             fix = Fix("Use the current stream", (edit,)) if _imports_torch(module) else None
-            yield self.finding(module, stream, f"the stream is {said}, not PyTorch's current one", fix=fix)
+            yield self.finding(
+                module, stream, f"the stream is {said}, not PyTorch's: pass torch.cuda.current_stream()", fix=fix
+            )
 
 
 def _imports_torch(module: Module) -> bool:

@@ -67,7 +67,7 @@ class ZeroDivisor(Rule):
     def _zero(self, module: Module, quotient: ast.expr, use: str) -> Finding:
         size = quotient.right if isinstance(quotient, ast.BinOp) else quotient
         text = module.source(quotient)
-        said = f"{ast.unparse(quotient)} is 0 where {ast.unparse(size)} is larger, and {use}"
+        said = f"{ast.unparse(quotient)} is 0 where {ast.unparse(size)} is larger, and {use}: write max(1, ...)"
         fix = Fix("Make it at least 1", (module.replacement(quotient, f"max(1, {text})"),))
         return self.finding(module, quotient, said, fix=fix)
 

@@ -71,7 +71,7 @@ class UncheckedDtype(Rule):
                     target = bound.get(name)
                     if target is None or not _follows_argument(module, target) or _is_checked(module, function):
                         continue
-                    passed = f"{function.name} passes {ast.unparse(target)} of any dtype"
+                    passed = f"{function.name} passes {ast.unparse(target)} of any dtype: convert to {name}.dtype"
                     yield self.finding(module, call, f"{kernel.name} stores {dtype} to {name}, and {passed}")
 
 

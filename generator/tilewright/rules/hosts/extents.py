@@ -98,7 +98,7 @@ class GridForm(Rule):
         if any(isinstance(each, ast.Starred) for each in grid.elts):
             return
         if len(grid.elts) > 3:
-            yield self.finding(module, grid, f"the grid has {len(grid.elts)} axes; three is the most")
+            yield self.finding(module, grid, f"the grid has {len(grid.elts)} axes; it must have at most three")
             return
         for axis, extent in enumerate(grid.elts):
             message = self._extent(module, axis, extent)
@@ -162,7 +162,7 @@ class GridAxisLimit(Rule):
                 yield self.finding(
                     module,
                     extent,
-                    f"axis {axis} of the grid is {text}, a size that may exceed 65535",
+                    f"axis {axis} of the grid is {text}, a size that may exceed 65535: put it on axis 0",
                     severity=Severity.INFO if few else None,
                 )
 

@@ -77,7 +77,9 @@ class ComputeByTorch(Rule):
                 continue
             said = _computed(module, node)
             if said:
-                yield self.finding(module, node, f"{said} is computed by PyTorch in {function.name}")
+                yield self.finding(
+                    module, node, f"{said} is computed by PyTorch in {function.name}: write a kernel for it"
+                )
 
 
 def _forward(module: Module) -> set[Function]:

@@ -72,7 +72,9 @@ class GradientOrder(Rule):
                     required = len(inputs) - len(methods["forward"].args.defaults)
                     if len(returned) < required or not all(map(_is_none, returned[len(inputs) :])):
                         said = f"{function.name}.backward returns {len(returned)} gradients, but forward has "
-                        yield self.finding(module, node.value, f"{said}{len(inputs)} inputs ({', '.join(inputs)})")
+                        yield self.finding(
+                            module, node.value, f"{said}{len(inputs)} inputs ({', '.join(inputs)}): return one for each"
+                        )
                     else:
                         yield from self._exchanged(module, returned[: len(inputs)], inputs)
 
@@ -85,7 +87,7 @@ class GradientOrder(Rule):
                 yield self.finding(
                     module,
                     returned[place],
-                    f"{first} is returned for {inputs[place]} and {second} for {inputs[other]}",
+                    f"{first} is returned for {inputs[place]} and {second} for {inputs[other]}: swap them",
                     fix=Fix(f"Swap {first} and {second}", edits),
                 )
 

@@ -89,7 +89,7 @@ class GridBlock(Rule):
                         module,
                         found.node,
                         f"axis {axis} of the grid divides by {_said(module, found.block)}, but a block of "
-                        f"{kernel.name} is {_said(module, passed)}",
+                        f"{kernel.name} is {_said(module, passed)}: divide by {ast.unparse(passed)}",
                         fix=self._fix(module, found, passed),
                     )
             for axis, extent in axes(module, launch):
@@ -102,7 +102,7 @@ class GridBlock(Rule):
                         module,
                         rounded.node,
                         f"axis {axis} of the grid rounds up with {_said(module, rounded.slack)}, but divides by "
-                        f"{_said(module, rounded.block)}",
+                        f"{_said(module, rounded.block)}: use one of them for both",
                     )
 
     def _fix(self, module: Module, found: Division, passed: ast.expr) -> Fix | None:
@@ -144,7 +144,7 @@ class GridRoundsDown(Rule):
                     module,
                     found.node,
                     f"axis {axis} of the grid is {ast.unparse(found.node)}, rounded down: the last partial block is "
-                    "left out",
+                    "left out; round up with ct.cdiv",
                     fix=self._fix(module, found),
                 )
 

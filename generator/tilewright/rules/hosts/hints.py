@@ -195,7 +195,9 @@ def _configs(device):
                 continue
             values = [integers(module, given[name]) or () for name in ("num_ctas", "occupancy")]
             if all(2 in each for each in values) and not _is_for_others(module, call):
-                yield self.finding(module, call, "num_ctas=2 with occupancy=2 can fail on compute capability 10")
+                yield self.finding(
+                    module, call, "num_ctas=2 with occupancy=2 can fail on compute capability 10: choose by ct.ByTarget"
+                )
 
 
 def _is_for_others(module: Module, call: ast.Call) -> bool:

@@ -69,7 +69,7 @@ class LostResult(Rule):
                     yield self.finding(
                         module,
                         found,
-                        f"{module.source(found)} may be a copy, and what the kernel stores to it is lost",
+                        f"{module.source(found)} may be a copy, and what the kernel stores to it is lost: copy it back",
                     )
         for function in module.nodes(ast.FunctionDef):
             yield from self._decorated(module, function)
@@ -86,7 +86,8 @@ class LostResult(Rule):
                 yield self.finding(
                     module,
                     out,
-                    f"{made.name} passes a copy of an out that is not contiguous, and what is stored to it is lost",
+                    f"{made.name} passes a copy of an out that is not contiguous, and what is stored to it is lost: "
+                    "copy it back",
                 )
 
     def _copy(self, module: Module, launch: Launch, target: ast.expr) -> ast.Call | None:

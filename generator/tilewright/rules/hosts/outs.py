@@ -66,7 +66,8 @@ class UncheckedOut(Rule):
                     yield self.finding(
                         module,
                         argument,
-                        f"neither shape nor dtype of {argument.arg} is checked before a kernel stores to it",
+                        f"neither shape nor dtype of {argument.arg} is checked before a kernel stores to it: "
+                        "raise ValueError",
                     )
 
 

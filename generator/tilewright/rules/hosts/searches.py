@@ -56,7 +56,7 @@ class HintedPerCall(Rule):
                         module,
                         call,
                         f"{ast.unparse(call.func)} makes a kernel without compiled code at every call of "
-                        f"{launch.function.name}",
+                        f"{launch.function.name}: keep the kernel that it makes",
                     )
 
 
@@ -132,7 +132,7 @@ class UnboundedSearch(Rule):
                 yield self.finding(
                     module,
                     launch.node.func,
-                    "nothing bounds the time of the compiler in this search",
+                    "nothing bounds the time of the compiler in this search: use ct.compiler_timeout",
                     severity=None if sizes else Severity.INFO,
                 )
 

@@ -41,7 +41,9 @@ class TuningKey(Rule):
                 continue
             missing = list(dict.fromkeys(_missing(module, launch, key)))
             if missing:
-                yield self.finding(module, key, f"the key leaves out {', '.join(missing)}")
+                yield self.finding(
+                    module, key, f"the key leaves out {', '.join(missing)}, which the search depends on: add it"
+                )
 
 
 def _key(module: Module, launch: Launch) -> ast.Tuple | None:

@@ -60,7 +60,7 @@ class IgnoredArgument(Rule):
                 for argument in _unread(module, function) if function not in on_device else ():
                     if argument.arg in offered and not _is_explained(argument.arg, function, each.function):
                         said = f"{function.name} does not use {argument.arg}, so what {each.key} is given for it "
-                        yield self.finding(module, argument, f"{said}changes nothing")
+                        yield self.finding(module, argument, f"{said}changes nothing: use or refuse it")
 
 
 def _arguments(module: Module, function: Function) -> list[ast.arg]:

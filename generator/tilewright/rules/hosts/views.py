@@ -72,7 +72,7 @@ class ViewOfStrided(Rule):
                     yield self.finding(
                         module,
                         call,
-                        f"{module.source(call)} fails where {arguments[0].id} is not contiguous",
+                        f"{module.source(call)} fails where {arguments[0].id} is not contiguous: use reshape",
                         fix=self._fix(module, call.func, tensor),
                     )
 

@@ -58,7 +58,7 @@ def count_kernel(Y, TILE: ct.Constant[int]):
             if len(call.args) == 1 and typed:
                 continue
             if len(call.args) > 1:
-                message = f"ct.arange takes one size by position, not {len(call.args)} arguments"
+                message = f"ct.arange takes one size by position, not {len(call.args)} arguments: name start and dtype"
             else:
                 message = "ct.arange has no default dtype: add dtype=ct.int32"
             yield self.finding(flow.module, call, message, fix=self._fix(flow, call, typed=typed))

@@ -84,7 +84,7 @@ def zero_kernel(Y, TILE: ct.Constant[int]):
                     yield self.finding(flow.module, call, message)
                 missing = sorted(signature.required - set(operation.nodes))
                 if missing:
-                    yield self.finding(flow.module, call, f"ct.{operation.name} needs {' and '.join(missing)}")
+                    yield self.finding(flow.module, call, f"ct.{operation.name} needs {' and '.join(missing)}: pass it")
 
     def _fix(self, flow: Flow, operation: Operation, keyword: ast.keyword) -> Fix | None:
         name = _OTHER.get((operation.name, keyword.arg or "")) or _KEYWORDS.get(keyword.arg or "")
@@ -132,8 +132,12 @@ def copy_kernel(X, Y, TILE: ct.Constant[int]):
             axis = operation.value("axis")
             number = axis.literal if isinstance(axis, Scalar) else None
             if isinstance(number, int) and not 0 <= number <= 2:
-                yield self.finding(flow.module, operation.node, f"a grid has the axes 0, 1 and 2, not {number}")
+                yield self.finding(
+                    flow.module, operation.node, f"a grid has the axes 0, 1 and 2, not {number}: use one of them"
+                )
         for operation in flow.named("cat"):
             tiles = operation.value("tiles")
             if isinstance(tiles, Sequence) and len(tiles.items) > 2:
-                yield self.finding(flow.module, operation.node, f"ct.cat takes two tiles, not {len(tiles.items)}")
+                yield self.finding(
+                    flow.module, operation.node, f"ct.cat takes two tiles, not {len(tiles.items)}: join two at a time"
+                )

@@ -122,7 +122,7 @@ def relu_kernel(X, Y, TILE: ct.Constant[int]):
                 continue
             if _is_clamp(flow) or any(_spread(each, operation) for each in flow.named("store", "scatter")):
                 message = (
-                    f"ct.{operation.name} along axis 0 gives one element, not the larger or smaller of two for each"
+                    f"ct.{operation.name} along axis 0 gives one element, not one for each: use ct.{operation.name}imum"
                 )
                 yield self.finding(flow.module, operation.node, message, fix=_elementwise(flow, operation))
 
@@ -181,7 +181,7 @@ def cumsum_kernel(X, Y, TILE: ct.Constant[int]):
             others = [at for at, each in enumerate(x.shape) if each is not None and each.number != 1]
             if size is None or size.number != 1 or not others:
                 continue
-            message = f"ct.{operation.name} works along axis {place}, which has one element"
+            message = f"ct.{operation.name} works along axis {place}, which has one element: name the other"
             fix = None
             if axis is None and len(others) == 1 and isinstance(operation.node, ast.Call):
                 text = f"axis={others[0]}"

@@ -196,5 +196,7 @@ def copy_kernel(X: ct.IndexedWithInt64, Y: ct.IndexedWithInt64, TILE: ct.Constan
             entry = entries[0]
             if isinstance(entry, Tile) and entry.dtype == "int32" and entry.element and entry.element.has("bid"):
                 node = operation.nodes["indices"]
-                message = f"`{ast.unparse(node)}` is computed with 32 bits, but {array.name} is indexed with 64"
+                message = (
+                    f"`{ast.unparse(node)}` is computed with 32 bits, but {array.name} is indexed with 64: widen it"
+                )
                 yield self.finding(flow.module, node, message)

@@ -82,7 +82,7 @@ def double(x, out):
                 if padding.kind is Outside.NEIGHBOUR:
                     message = (
                         f"a row of {padding.array} goes on in the next one ({padding.why}), which reaches "
-                        f"ct.{operation.name} in line {operation.node.lineno}"
+                        f"ct.{operation.name} in line {operation.node.lineno}: mask it"
                     )
                     yield self.finding(flow.module, padding.load, message)
         for operation in flow.named("scatter"):
@@ -92,5 +92,7 @@ def double(x, out):
                 continue
             found = evidence(integer(0), size, flow.launches)
             if found is not None:
-                message = f"a row of {array.name} goes on in the next one ({found[0]}), which this overwrites"
+                message = (
+                    f"a row of {array.name} goes on in the next one ({found[0]}), which this overwrites: index by axis"
+                )
                 yield self.finding(flow.module, operation.node, message)

@@ -58,4 +58,4 @@ def pairs_kernel(X, Y, TILE: ct.Constant[int]):
                         node = operation.nodes.get(name, operation.node)
                         written = isinstance(node, ast.Tuple) and len(node.elts) == len(items)
                         at = node.elts[place] if written else node  # type: ignore[attr-defined]
-                        yield self.finding(flow.module, at, f"`{ast.unparse(at)}` is a floating-point number")
+                        yield self.finding(flow.module, at, f"`{ast.unparse(at)}` is a floating-point number: use //")

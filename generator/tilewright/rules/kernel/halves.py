@@ -45,4 +45,6 @@ def add_kernel(X, Y, Z, TILE: ct.Constant[int]):
         for operation in flow.named("add", "sub", "mul", "truediv", "maximum", "minimum", "where"):
             dtypes = {each.dtype for each in (operation.value("x"), operation.value("y")) if isinstance(each, Tile)}
             if dtypes == HALF:
-                yield self.finding(flow.module, operation.node, "float16 and bfloat16 have no common dtype")
+                yield self.finding(
+                    flow.module, operation.node, "float16 and bfloat16 have no common dtype: convert one"
+                )

@@ -57,7 +57,7 @@ def row_max_kernel(X, Y, TILE: ct.Constant[int]):
             if name not in ("NEG_INF", "POS_INF", "NAN") or not isinstance(array, Array):
                 continue
             if _used_as_integer(flow, array) or _made_of_integers(flow, array):
-                message = f"{array.name} holds integers, which cannot be padded with {name}"
+                message = f"{array.name} holds integers, which cannot be padded with {name}: use ZERO and a mask"
                 yield self.finding(flow.module, load.nodes.get("padding_mode", load.node), message)
 
 

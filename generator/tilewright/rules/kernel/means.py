@@ -92,7 +92,7 @@ def exp_sum_kernel(X, Y, TILE: ct.Constant[int]):
                     continue
                 message = (
                     f"beyond the end of {padding.array} ({padding.why}) the elements are no longer zero, "
-                    "and this sum counts them"
+                    "and this sum counts them: mask them first"
                 )
                 yield self.finding(flow.module, operation.node, message)
 

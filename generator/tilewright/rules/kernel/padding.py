@@ -207,6 +207,6 @@ def row_sum_kernel(X, Y, TILE: ct.Constant[int]):
                         continue  # a large number in place of inf
                 message = (
                     f"beyond the end of {padding.array} ({padding.why}) lie {_said(padding.number)}, which "
-                    f"ct.{operation.name} does not leave out"
+                    f"ct.{operation.name} does not leave out: pad with its neutral element"
                 )
                 yield self.finding(flow.module, operation.node, message)

@@ -107,4 +107,6 @@ def product_kernel(A, B, C, TILE: ct.Constant[int]):
             dtypes = [each.dtype for each in (x, y) if isinstance(each, Tile) and each.dtype is not None]
             known = len(dtypes) == 2 and not any("." in each for each in dtypes)
             if known and dtypes[0] != dtypes[1] and set(dtypes) != {"int8", "uint8"}:
-                yield self.finding(flow.module, operation.node, f"ct.mma of {dtypes[0]} and {dtypes[1]}")
+                yield self.finding(
+                    flow.module, operation.node, f"ct.mma of {dtypes[0]} and {dtypes[1]}: convert one to the other"
+                )

@@ -61,7 +61,7 @@ def product_kernel(A, B, C, TILE: ct.Constant[int]):
             ranks = [each.rank for each in (operation.value("x"), operation.value("y")) if isinstance(each, Tile)]
             worst = max((rank for rank in ranks if rank is not None), default=0)
             if worst > 3:
-                message = f"ct.{operation.name} takes tiles of two or three axes, not of {worst}"
+                message = f"ct.{operation.name} takes tiles of two or three axes, not of {worst}: reshape"
                 yield self.finding(flow.module, operation.node, message)
 
 
@@ -110,7 +110,7 @@ def copy_kernel(X, Y, TILE: ct.Constant[int]):
             other = self._rank(operation)
             if other is not None and other != index:
                 what = "shape" if operation.name == "load" else "tile"
-                message = f"the index has {index} {_axes(index)}, the {what} {other}"
+                message = f"the index has {index} {_axes(index)}, the {what} {other}: give both as many"
                 yield self.finding(flow.module, operation.node, message)
 
     def _rank(self, operation: Operation) -> int | None:

@@ -115,7 +115,7 @@ def copy_kernel(X, Y):
             if lengths and len(lengths) == len(given) and not flow.launches.is_restricted(parameter):
                 message = (
                     f"{parameter}, the size of a tile, is {ast.unparse(lengths[0])} as the host passes it: the kernel "
-                    "compiles only where that is a power of two"
+                    "compiles only where that is a power of two; round up"
                 )
                 declared = next(each.node for each in flow.kernel.parameters if each.name == parameter)
                 yield self.finding(flow.module, declared, message, severity=Severity.WARNING)
@@ -176,7 +176,7 @@ def row_sum_kernel(X, Y):
                 continue
             parameter = _parameter(size.number)
             if parameter is not None:
-                message = f"{parameter} is no constant, and cannot be the size of a tile"
+                message = f"{parameter} is no constant, and cannot be the size of a tile: annotate it with ct.Constant"
                 yield self.finding(flow.module, node, message, fix=_annotated(flow, parameter))
             elif size.number.has("bid", "blocks") or _is_length(flow, size.number):
                 yield self.finding(

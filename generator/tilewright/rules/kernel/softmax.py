@@ -57,7 +57,9 @@ def softmax_kernel(X, Y, TILE: ct.Constant[int]):
             axes = {each for other, each in sought if other == shape}
             others = {key for each in flow.named("sum") if (key := _along(each)) is not None}
             if len(axes) == 1 and axis not in axes and not any((shape, each) in others for each in axes):
-                message = f"the sum is along axis {axis}, but the largest element is along axis {axes.pop()}"
+                message = (
+                    f"the sum is along axis {axis}, but the largest element is along axis {axes.pop()}: use one axis"
+                )
                 yield self.finding(flow.module, operation.node, message)
 
 

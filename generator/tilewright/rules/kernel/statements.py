@@ -77,7 +77,7 @@ def copy_kernel(X, Y, TILE: ct.Constant[int]):
         for node in device_nodes(flow.module, function):
             word = _REFUSED.get(type(node))
             if word is not None and not isinstance(flow.module.parent(node), ast.Raise):
-                yield self.finding(flow.module, node, f"kernels cannot have {word}")
+                yield self.finding(flow.module, node, f"kernels cannot have {word}: write it otherwise")
 
 
 class ReturnedValue(KernelRule):
@@ -112,7 +112,9 @@ def double_kernel(X, TILE: ct.Constant[int]):
         for node in device_nodes(flow.module, flow.kernel.node):
             given = node.value if isinstance(node, ast.Return) else None
             if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
-                yield self.finding(flow.module, node, f"{flow.kernel.name} is a kernel, which cannot return a value")
+                yield self.finding(
+                    flow.module, node, f"{flow.kernel.name} is a kernel, which cannot return a value: store it"
+                )
 
 
 class BackwardRange(FunctionRule):
@@ -147,7 +149,9 @@ def reversed_kernel(X, Y, N: int, TILE: ct.Constant[int]):
         for node in device_nodes(flow.module, function):
             match node:
                 case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[_, _, ast.UnaryOp(op=ast.USub())])):
-                    yield self.finding(flow.module, node.iter, "a loop of a kernel cannot count down")
+                    yield self.finding(
+                        flow.module, node.iter, "a loop of a kernel cannot count down: count up and subtract"
+                    )
 
 
 class DefaultOfParameter(KernelRule):

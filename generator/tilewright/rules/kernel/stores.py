@@ -125,7 +125,10 @@ def double_kernel(X, Y, TILE: ct.Constant[int]):
             other = any(each is not None and each != array for each in converted)
             if other and (dtypes is None or not any("float32" in each for each in dtypes)):
                 node = operation.nodes["tile" if operation.name == "store" else "value"]
-                message = f"float32 is stored to {array.whole} as it is, which compiles only where that is float32"
+                message = (
+                    f"float32 is stored to {array.whole} as it is, which compiles only where that is float32: "
+                    "convert it"
+                )
                 yield self.finding(flow.module, node, message, fix=self._fix(flow, node, array))
 
     def _fix(self, flow: Flow, node: ast.expr, array: Array) -> Fix | None:

@@ -144,5 +144,5 @@ def both_kernel(X, Y, TILE: ct.Constant[int]):
         for operation in flow.named("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
             x, y = operation.value("x"), operation.value("y")
             if isinstance(x, Tile) and isinstance(y, Tile) and x.dtype == y.dtype == "bool":
-                message = f"both operands of {operation.name} are truth values"
+                message = f"both operands of {operation.name} are truth values: convert one"
                 yield self.finding(flow.module, operation.node, message)

@@ -117,4 +117,4 @@ def copy_kernel(X, Y, N: int, TILE: ct.Constant[int]):
         for node in nodes:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name) as target]) if name not in read and name[0] != "_":
-                    yield self.finding(flow.module, target, f"{name} is not used")
+                    yield self.finding(flow.module, target, f"{name} is not used: use or remove it")

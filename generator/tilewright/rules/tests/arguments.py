@@ -57,7 +57,7 @@ class OnlyDefaults(Rule):
             found = [each for each in tests(module) if each.name.startswith("test_op")]
             for parameter, default in _scalars(signatures[name]):
                 if found and not _is_varied(module, name, signatures[name], parameter, default):
-                    said = f"{parameter} of {name} is only tested at its default, {ast.unparse(default)}"
+                    said = f"{parameter} of {name} is only tested at its default, {ast.unparse(default)}: pass another"
                     yield self.finding(module, found[0], said)
 
 

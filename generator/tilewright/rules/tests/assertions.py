@@ -37,7 +37,7 @@ class NoAssertion(Rule):
         functions = {each.name: each for each in module.nodes(ast.FunctionDef)}
         for test in tests(module):
             if not test.name.startswith("test_perf") and not _asserts(test, functions, 4):
-                yield self.finding(module, test, f"{test.name} asserts nothing")
+                yield self.finding(module, test, f"{test.name} asserts nothing: compare with a reference")
 
 
 def _asserts(function: Function, functions: dict[str, ast.FunctionDef], depth: int) -> bool:
@@ -77,7 +77,11 @@ class CircularReference(Rule):
             for name, call in calls_of(function):
                 meaning = module.names.resolve(call.func) or ""
                 if name in names and meaning and not meaning.startswith(("torch", "numpy")):
-                    yield self.finding(module, call, f"{function.name} calls {name}, which it is to be compared with")
+                    yield self.finding(
+                        module,
+                        call,
+                        f"{function.name} calls {name}, which it is to be compared with: use PyTorch alone",
+                    )
 
 
 def _tested(module: Module) -> Iterator[str]:

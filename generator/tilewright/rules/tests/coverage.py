@@ -73,7 +73,11 @@ class OneDtype(Rule):
         used = _dtypes(value for test in found for each in parametrized(module, test) for value in each.values)
         used = used or _dtypes([module.tree])
         if found and len(used) == 1:
-            yield self.finding(module, found[0], f"the only dtype in the tests is torch.{used.pop()}")
+            yield self.finding(
+                module,
+                found[0],
+                f"the only dtype in the tests is torch.{used.pop()}: add the others that the operator takes",
+            )
 
 
 def _dtypes(nodes: Iterable[ast.AST]) -> set[str]:
@@ -108,7 +112,9 @@ class NoRaggedSize(Rule):
         large = sorted({size for size in _sizes(module) if size > _SMALL})
         if found and large and all(size % 16 == 0 for size in large):
             said = ", ".join(map(str, large[:4])) + (", ..." if len(large) > 4 else "")
-            yield self.finding(module, found[0], f"every size in the tests is a multiple of 16: {said}")
+            yield self.finding(
+                module, found[0], f"every size in the tests is a multiple of 16 ({said}): add one such as 1337"
+            )
 
 
 class NoEmptyCase(Rule):
@@ -129,11 +135,11 @@ class NoEmptyCase(Rule):
         found = _operator_tests(module)
         sizes = _sizes(module)
         if found and any(size > 1 for size in sizes) and 0 not in _shape_entries(module):
-            yield self.finding(module, found[0], "no shape in the tests has a size of 0")
+            yield self.finding(module, found[0], "no shape in the tests has a size of 0: add one such as (0, 128)")
         for each in module.nodes(ast.Assign) if found else ():
             match each:
                 case ast.Assign(targets=[ast.Name(id="_empty")], value=ast.List(elts=[])):
-                    said = "_empty has no shape: nothing is tested that has a size of 0"
+                    said = "_empty has no shape, so nothing is tested that has a size of 0: add one such as (0, 128)"
                     yield self.finding(module, each, said, severity=Severity.WARNING)
 
 
@@ -164,7 +170,9 @@ class NoStridedCase(Rule):
         strided = any(node.attr in _STRIDED for node in module.nodes(ast.Attribute))
         sliced = any(_is_slice(node.slice) for node in module.nodes(ast.Subscript))
         if found and not strided and not sliced:
-            yield self.finding(module, found[0], "no tensor in the tests is transposed or sliced")
+            yield self.finding(
+                module, found[0], "no tensor in the tests is transposed or sliced: add a case such as x.mT"
+            )
 
 
 def _is_slice(index: ast.expr) -> bool:

@@ -47,7 +47,7 @@ class UnselectedTest(Rule):
                 line=span.line, column=span.column, end_line=span.end_line, end_column=span.end_column, text=renamed
             )
             fix = Fix(f"Call it {renamed}", (edit,))
-            yield self.finding(module, test, f"{test.name} is not selected by -k test_op", fix=fix)
+            yield self.finding(module, test, f"{test.name} is not selected by -k test_op: call it test_op_...", fix=fix)
 
 
 class BackendImport(Rule):
@@ -72,10 +72,12 @@ class BackendImport(Rule):
             return
         for node in module.nodes(ast.ImportFrom):
             if "cutile" in (node.module or "").split("."):
-                yield self.finding(module, node, f"the test imports from {node.module}, not from the package")
+                yield self.finding(
+                    module, node, f"the test imports from {node.module}, not from the package: import it there"
+                )
         for each in module.nodes(ast.Import):
             if any("cutile" in alias.name.split(".") for alias in each.names):
-                yield self.finding(module, each, f"the test imports {each.names[0].name}, not the package")
+                yield self.finding(module, each, f"the test imports {each.names[0].name}: import the package")
 
 
 class UnguardedBackend(Rule):
@@ -103,7 +105,7 @@ class UnguardedBackend(Rule):
             )
             if not guarded:
                 said = ast.unparse(call)
-                yield self.finding(module, call, f"{said} is not preceded by is_backend_available")
+                yield self.finding(module, call, f"{said} is not preceded by is_backend_available: ask, and skip")
 
 
 class NoBackend(Rule):
@@ -137,11 +139,15 @@ class NoBackend(Rule):
             said = {*names, *arguments}
             if any(each in said for each in ("backend", "framework", "impl")) or _sets_backend(module, test):
                 continue
-            yield self.finding(module, test, f"{test.name} is not parametrized over backends and sets none")
+            yield self.finding(
+                module, test, f"{test.name} is not parametrized over backends and sets none: take backend, and set it"
+            )
         if not _uses_backends(module):
             for test in tests(module):
                 if "backend" in {each.arg for each in test.args.args}:
-                    yield self.finding(module, test, f"{test.name} takes backend, and nothing in the file sets it")
+                    yield self.finding(
+                        module, test, f"{test.name} takes backend, and nothing in the file sets it: call set_backend"
+                    )
                     break
 
 

@@ -56,7 +56,10 @@ class TightTolerance(Rule):
                     float(each) for each in numbers if isinstance(each, int | float) and not isinstance(each, bool)
                 ]
                 if dtype in _ROUNDING and len(known) == 2 and 0 < sum(known) < _ROUNDING[dtype]:
-                    said = f"rtol and atol are {sum(known):g} together, less than rounding to {dtype} costs"
+                    said = (
+                        f"rtol and atol are {sum(known):g} together, less than rounding to {dtype} costs: "
+                        "leave them out"
+                    )
                     yield self.finding(module, tolerances, said)
         for test in tests(module):
             dtypes = [each for each in _ROUNDING if each in _dtypes(module, test)]
@@ -70,7 +73,9 @@ class TightTolerance(Rule):
                 both = sum(float(each) for each in values if isinstance(each, int | float))
                 tight = [each for each in dtypes if both < _ROUNDING[each]]
                 if tight:
-                    said = f"rtol and atol are {both:g} together, less than rounding to {tight[0]} costs"
+                    said = (
+                        f"rtol and atol are {both:g} together, less than rounding to {tight[0]} costs: leave them out"
+                    )
                     yield self.finding(module, call, said)
 
 
@@ -106,7 +111,9 @@ class LargeShape(Rule):
                 found = max((_bytes(call, case) for call in _makers(module, test)), default=0)
                 if found > _LIMIT:
                     where = next(iter(case.values()))
-                    yield self.finding(module, where, f"{test.name} makes a tensor of {found / 2**30:.0f} GiB")
+                    yield self.finding(
+                        module, where, f"{test.name} makes a tensor of {found / 2**30:.0f} GiB: use a smaller shape"
+                    )
                     break
 
 
