@@ -51,6 +51,9 @@ class UncheckedOut(Rule):
     VALID = (
         _KERNEL + "    elif out.shape != x.shape or out.dtype != x.dtype or out.device != x.device:\n"
         "        raise ValueError('out does not fit')\n" + _LAUNCH,
+        _KERNEL + "    for tensor, like in zip((out,), (x,), strict=True):\n"
+        "        if tensor.shape != like.shape or tensor.dtype != like.dtype or tensor.device != like.device:\n"
+        "            raise ValueError('out does not fit')\n" + _LAUNCH,
         _KERNEL + "    assert out.shape == x.shape and out.dtype == x.dtype and out.device == x.device\n" + _LAUNCH,
     )
     INVALID = (_KERNEL + _LAUNCH,)
@@ -110,11 +113,12 @@ def _is_nested(function: Function, node: ast.If) -> bool:
 
 def _is_checked(module: Module, function: Function, name: str, depth: int = 4) -> bool:
     """Whether the function, or one that it passes the tensor to, refuses one of the wrong shape or dtype."""
+    names = {name, *_elements(function, name)}
     for node in walk(function):
         tests: list[ast.expr] = []
         if isinstance(node, ast.Assert) or (isinstance(node, ast.If) and _raises(node)):
             tests = [node.test]
-        if any(_mentions(test, name) for test in tests):
+        if any(_mentions(test, each) for test in tests for each in names):
             return True
         if isinstance(node, ast.Call) and depth:
             for parameter, called in _receivers(module, node, name):
@@ -125,6 +129,13 @@ def _is_checked(module: Module, function: Function, name: str, depth: int = 4) -
             if passes and any(word in called_name for word in ("check", "valid", "expect")):
                 return True
     return False
+
+
+def _elements(function: Function, name: str) -> Iterator[str]:
+    """Variables of loops over a tuple of tensors, alone or beside others: `for tensor, dtype in zip(out, dtypes)`."""
+    for node in walk(function):
+        if isinstance(node, ast.For) and any(isinstance(e, ast.Name) and e.id == name for e in ast.walk(node.iter)):
+            yield from (each.id for each in ast.walk(node.target) if isinstance(each, ast.Name))
 
 
 def _raises(node: ast.If) -> bool:
