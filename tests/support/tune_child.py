@@ -13,11 +13,12 @@ import time
 
 ACT = os.environ.get("ACT", "")
 UNFORTUNATE = 128
+TIMED = []
 
 
 def cost(config, size):
     """Best at a tile of 64 and a depth of 32; a depth of 64 beside a tile of 256 spills."""
-    return size[0] * (1 + abs(config.tile - 64) / 64 + abs(config.depth - 32) / 320)
+    return size[0] * (1 + abs(config.tile - 64) / 48 + abs(config.depth - 32) / 320)
 
 
 def run(text):
@@ -41,6 +42,7 @@ def compiled(text, sizes):
 def timed(text, size, milliseconds):
     configs = run(text)
     config = configs["launched"](configs["CONFIGS"], size)
+    TIMED.append(size)
     with open(os.environ["TIMED"], "a") as file:
         print(config.tile, config.depth, size[0], milliseconds, file=file)
     if config.tile == UNFORTUNATE:
@@ -57,6 +59,7 @@ def timed(text, size, milliseconds):
 
 
 def checked(text):
+    assert not TIMED, "what was timed may have spoilt this process"
     configs = run(text)
     used = [configs["launched"](configs["CONFIGS"], size) for size in ([64], [8])]
     wrong = ACT == "lie" and any(config.tile == UNFORTUNATE for config in used)

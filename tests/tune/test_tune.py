@@ -5,6 +5,7 @@ import pytest
 from tests.tune.conftest import KERNEL
 from tilewright.cutile.targets import select
 from tilewright.errors import UsageError
+from tilewright.tune.tuner import SHORT
 
 BEST = KERNEL.replace("_Config(32, 64)", "_Config(64, 32)")
 
@@ -26,8 +27,8 @@ def test_fastest_values_are_written(session):
     tuning = session.run()
     assert without_signature(tuning) == BEST
     assert entry(tuning).after == {"tile": 64, "depth": 32}
-    # From 1 + 0.5 + 0.1 to 1, on both sizes
-    assert entry(tuning).gain == pytest.approx(0.6)
+    # From 1 + 32/48 + 0.1 to 1, on both sizes
+    assert entry(tuning).gain == pytest.approx(2 / 3 + 0.1)
 
 
 def test_file_says_where_the_values_come_from(session):
@@ -84,6 +85,14 @@ def test_winner_that_is_wrong_is_not_taken(session):
     tuning = session.run("lie", exhaustive=True)
     assert entry(tuning).after["tile"] != 128
     assert "was faster, and is wrong: AssertionError: not close" in entry(tuning).note
+
+
+def test_slow_candidate_is_given_up_after_its_first_size(session):
+    slow = {point: trial for point, trial in trials(session.run()).items() if trial.verdict == "slow"}
+    assert slow
+    for point, trial in slow.items():
+        assert trial.error == "too slow on 64"
+        assert (*point, 1024, SHORT) not in session.timed()
 
 
 def test_less_than_one_per_cent_is_no_reason_for_a_change(session):
