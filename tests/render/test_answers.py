@@ -74,6 +74,15 @@ def test_an_unknown_key_is_refused_with_the_nearest():
     assert "did you mean family?" in str(error.value)
 
 
+def test_an_answer_that_is_a_number():
+    assert parse_data(["rank=2"], QUESTIONS) == {"rank": 2}
+    check_choices({"rank": 2}, QUESTIONS)
+    with pytest.raises(UsageError, match="7 is not a rank"):
+        check_choices({"rank": 7}, QUESTIONS)
+    with pytest.raises(UsageError, match="expected for example rank=2"):
+        parse_data(["rank=two"], QUESTIONS)
+
+
 def test_a_pair_without_equals_sign_is_refused():
     with pytest.raises(UsageError, match="has no `=`"):
         parse_data(["family"], QUESTIONS)

@@ -22,8 +22,8 @@ SHORT_DTYPES = {
     "i32": "int32",
     "i64": "int64",
 }
-TYPES: dict[str, type[Any]] = {"str": str, "bool": bool, "yaml": dict}
-EXAMPLES = {bool: "true", list: "[float32]", dict: "{benchmark: no baseline exists}"}
+TYPES: dict[str, type[Any]] = {"str": str, "bool": bool, "int": int, "yaml": dict}
+EXAMPLES = {bool: "true", int: "2", list: "[float32]", dict: "{benchmark: no baseline exists}"}
 STEPS = ("stub", "kernel", "registration", "tests", "benchmark", "verify")
 
 
@@ -32,7 +32,7 @@ class Question:
     """One recorded question of the template."""
 
     name: str
-    type: type[Any]  # str, or what its YAML is: bool, list, dict
+    type: type[Any]  # str, or what its YAML is: bool, int, list, dict
     choices: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ def check_choices(answers: Mapping[str, Any], questions: Mapping[str, Question])
     for key, value in answers.items():
         choices = questions[key].choices
         for item in value if isinstance(value, list) else [value]:
-            if choices and item not in choices:
+            if choices and str(item) not in choices:
                 raise unknown_name(f"{item!r} is not a {key.removesuffix('s')}", str(item), choices)
 
 
