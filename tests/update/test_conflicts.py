@@ -36,6 +36,12 @@ def test_both_sides_are_in_the_file_and_in_the_message(tilewright, conflicting):
     assert git(conflicting, "show", f":3:{KERNEL}").startswith(THEIRS)
 
 
+def test_what_is_kept_of_an_open_update_is_not_for_git(tilewright, conflicting):
+    tilewright("update", "--all")
+    assert ".tilewright/.update" not in git(conflicting, "status", "--porcelain", "--untracked-files=all")
+    assert "!! .tilewright/.update/" in git(conflicting, "status", "--porcelain", "--ignored").splitlines()
+
+
 def test_the_document_has_every_hunk(tilewright, conflicting):
     result = tilewright("update", "--all", "--json", "--dry-run")
     assert result.exit_code == 1

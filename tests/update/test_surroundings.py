@@ -51,6 +51,15 @@ def test_a_folder_of_a_larger_repository_works(tilewright, host, tmp_path, monke
     assert tilewright("update", "--abort").exit_code == 2
 
 
+def test_a_dirty_file_in_a_folder_of_a_larger_repository_is_named_from_there(tilewright, host, tmp_path, monkeypatch):
+    shutil.rmtree(host / ".git")
+    root = shutil.copytree(host, tmp_path / "whole" / "ops")
+    commit(tmp_path / "whole")
+    (root / KERNEL).write_text("mine\n")
+    monkeypatch.chdir(root)
+    refused(tilewright, root, f"error: {KERNEL}: not as committed")
+
+
 def test_conflicts_in_a_folder_of_a_larger_repository_can_be_taken_back(tilewright, host, tmp_path, monkeypatch):
     whole = tmp_path / "whole"
     shutil.rmtree(host / ".git")
@@ -181,6 +190,7 @@ def test_a_renamed_package_is_refused_until_the_records_have_its_name(tilewright
 
 def test_an_operator_whose_files_are_gone_is_named(tilewright, host):
     git(host, "rm", "-rq", "my_ops/swish", "tests/ops/test_swish.py", "tests/benchmark/bench_swish.py")
+    git(host, "rm", "-q", "tests/benchmark/bench_total.py")
     commit(host)
     result = tilewright("update", "--all")
     assert result.exit_code == 0

@@ -134,6 +134,14 @@ def test_to_a_version_that_is_older_is_refused(tilewright, host):
     assert "there is no way back" in result.stderr
 
 
+@pytest.mark.parametrize("version", [NEXT, f"v{NEXT}"])
+def test_a_version_can_be_named_with_and_without_its_letter(tilewright, host, version):
+    result = tilewright("update", "--all", "--to", version)
+    assert f"-> v{NEXT}\n" in result.stderr
+    assert f"_commit: v{NEXT}\n" in (host / ".tilewright/ops/swish.yml").read_text()
+    assert f'git commit -m "Update to template v{NEXT}"' in result.stderr
+
+
 def test_to_a_version_that_nobody_has_is_refused(tilewright, host):
     result = tilewright("update", "--all", "--to", "98.0.0")
     assert result.exit_code == 3
