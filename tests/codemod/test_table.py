@@ -110,6 +110,23 @@ def test_hint_is_changed_on_one_architecture(arch, index, values, old, new):
     assert table(changed, arch).entries[index].values[next(iter(values))] == next(iter(values.values()))
 
 
+def test_table_that_is_one_entry():
+    text = 'HINTS = {"occupancy": 6, "warps": 4}\n'
+    assert [(entry.label, entry.values) for entry in table(text).entries] == [("HINTS", {"occupancy": 6, "warps": 4})]
+    changed = table(text).replaced(0, {"occupancy": 3, "warps": 4})
+    assert changed == 'HINTS = {"occupancy": ct.ByTarget(sm_90=3, default=6), "warps": 4}\n'
+
+
+def test_entries_of_tuples():
+    text = 'HINTS = {\n    "rows": (4096, False, ct.ByTarget(sm_90=8, default=4)),\n    "columns": (64, True, 4),\n}\n'
+    assert [(entry.label, entry.values) for entry in table(text).entries] == [
+        ("HINTS['rows']", {"0": 4096, "1": False, "2": 8}),
+        ("HINTS['columns']", {"0": 64, "1": True, "2": 4}),
+    ]
+    assert table(text, "sm_100").replaced(0, {"2": 3}) == text.replace("sm_90=8, d", "sm_90=8, sm_100=3, d")
+    assert table(text).replaced(1, {"2": 2}) == text.replace("True, 4", "True, ct.ByTarget(sm_90=2, default=4)")
+
+
 def test_signature_stands_above_the_table_and_is_replaced():
     once = table(CALLS).signed("tuned on Monday")
     assert once == CALLS.replace("sm_90.\n", "sm_90.\n# sm_90: tuned on Monday\n")
@@ -128,7 +145,7 @@ def test_text_without_the_table_is_the_same_whatever_is_in_it():
         ("CONFIGS = {", "CONFIGS = make() or {", "has no table CONFIGS"),
         ("    2: {", "    1: {", r"has no CONFIGS\[2\]"),
         ("8: (_Config((64, 64)),),  # Ampere\n        9:", "11:", "has nothing for sm_90"),
-        ("_Config((128, 64), 8)", "FAST", r"has an entry CONFIGS\[2\]\[9\]\[0\] that is no call or dictionary"),
+        ("_Config((128, 64), 8)", "FAST", r"has an entry CONFIGS\[2\]\[9\]\[0\] that is no call, dictionary or tuple"),
         ("class _Config:", "class _Other:", "which is no class of the file"),
     ],
 )

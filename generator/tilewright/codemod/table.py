@@ -2,8 +2,8 @@
 
 Such a table is a dictionary in the module. Its entries are calls of a dataclass of the file, as in
 `CONFIGS[2][9] = (_Config((128, 256, 64)), ...)`, found by the bytes of an element and the first major compute
-capability that they are for, or dictionaries of hints, as in `HINTS[8192] = {"occupancy": 4}`, whose values may differ
-between architectures by `ct.ByTarget`.
+capability that they are for; or dictionaries or tuples whose values may differ between architectures by `ct.ByTarget`,
+as in `HINTS[8192] = {"occupancy": 4}`. A table of the second kind may be a single entry, `HINTS = {"occupancy": 4}`.
 """
 
 import ast
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One entry: how to name it, and the value of each field on this architecture."""
+    """One entry: how to name it, and the value of each field on this architecture; fields of a tuple are numbered."""
 
     label: str
     values: Values
@@ -121,30 +121,36 @@ class Table:
         return found[max(known)], max(known) == self._place.major
 
     def _find_records(self) -> list[tuple[str, ast.expr]]:
+        name = self._place.name
         if isinstance(self._part, ast.Tuple):
-            prefix = f"{self._place.name}[{self._place.itemsize}][{self._place.major}]"
+            prefix = f"{name}[{self._place.itemsize}][{self._place.major}]"
             found = [(f"{prefix}[{index}]", node) for index, node in enumerate(self._part.elts)]
         elif isinstance(self._part, ast.Dict):
-            found = [(f"{self._place.name}[{key!r}]", node) for key, node in _items(self._part).items()]
+            found = [(f"{name}[{key!r}]", node) for key, node in _items(self._part).items()]
+            if not any(isinstance(node, ast.Dict | ast.Tuple) for _, node in found):
+                return [(name, self._part)]
         else:
-            raise self._unknown(f"has a {self._place.name} whose entries are in no tuple or dictionary")
+            raise self._unknown(f"has a {name} whose entries are in no tuple or dictionary")
         for label, node in found:
-            if not isinstance(node, ast.Call | ast.Dict):
-                raise self._unknown(f"has an entry {label} that is no call or dictionary")
+            if not isinstance(node, ast.Call | ast.Dict | ast.Tuple):
+                raise self._unknown(f"has an entry {label} that is no call, dictionary or tuple")
         return found
 
     def _read(self, record: ast.expr) -> Values:
-        if isinstance(record, ast.Dict):
+        if isinstance(record, ast.Dict | ast.Tuple):
             return self._constants(_items(record))
         assert isinstance(record, ast.Call)
         fields = self._fields(record)
         return self._constants(fields | _bound(record, fields))
 
     def _write(self, record: ast.expr, values: Mapping[str, Any]) -> str:
-        if isinstance(record, ast.Dict):
-            written = {str(name): self._source(node) for name, node in _items(record).items()}
+        if isinstance(record, ast.Dict | ast.Tuple):
+            nodes = {str(name): node for name, node in _items(record).items()}
+            written = {name: self._source(node) for name, node in nodes.items()}
             for name, value in values.items():
-                written[name] = self._for_target(_items(record).get(name), value)
+                written[name] = self._for_target(nodes.get(name), value)
+            if isinstance(record, ast.Tuple):
+                return f"({', '.join(written.values())})"
             return "{" + ", ".join(f'"{name}": {text}' for name, text in written.items()) + "}"
         assert isinstance(record, ast.Call)
         fields = self._fields(record)
@@ -219,7 +225,10 @@ class Table:
         )
 
 
-def _items(node: ast.Dict) -> dict[Any, ast.expr]:
+def _items(node: ast.Dict | ast.Tuple) -> dict[Any, ast.expr]:
+    """Values by their keys, in a tuple by their places."""
+    if isinstance(node, ast.Tuple):
+        return dict(enumerate(node.elts))
     pairs = zip(node.keys, node.values, strict=True)
     return {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
 

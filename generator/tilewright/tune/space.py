@@ -52,7 +52,7 @@ class Choices:
                 hint="edit the constants on top of its kernel file, and time them: tilewright bench",
             )
         data = read_data(path)
-        axes = (_axis(name, values) for name, values in data["fields"].items())
+        axes = (_axis(str(name), values) for name, values in data["fields"].items())
         return cls(table=data["table"], by_itemsize=data["by_itemsize"], axes=tuple(axes))
 
 
