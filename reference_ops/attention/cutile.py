@@ -39,7 +39,7 @@ class _Config:
 CONFIGS = {
     2: {
         8: (_Config((64, 64), 64, 4), _Config((64, 32), 128), _Config((64, 32), 256, 4)),
-        9: (_Config((128, 128), 128), _Config((128, 64)), _Config((64, 64))),
+        9: (_Config((64, 128), 128, 4, 2), _Config((128, 64)), _Config((64, 64))),
         10: (_Config((128, 128), 128), _Config((128, 64)), _Config((64, 64))),
         12: (_Config((128, 64), 64), _Config((64, 64), 128), _Config((64, 32))),
     },
@@ -53,12 +53,12 @@ def _tanh(t):
     return 1.0 - ct.truediv(2.0, 1.0 + e, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
 
 
-def _weights(ts, top, total, tout, factor):
+def _weights(ts, top, total, tout, factor, dtype):
     """Exponentials of scores below their maximum so far; what was summed before is brought to the new maximum."""
     new = ct.maximum(top, ct.max(ts, 1, keepdims=True))
     tp = ct.exp2(ts * factor - new * factor, flush_to_zero=True)
     fade = ct.exp2((top - new) * factor, flush_to_zero=True)
-    return tp, new, total * fade + ct.sum(tp, 1, keepdims=True), tout * fade
+    return tp.astype(dtype), new, total * fade + ct.sum(tp, 1, keepdims=True), tout * fade
 
 
 @ct.kernel
@@ -86,16 +86,17 @@ def _attention_kernel(
         i = tiles - 1 - i  # those that see most keys first: what runs last is short
     b, h = head // Q.shape[1], head % Q.shape[1]
 
-    # Tiles of keys from `begin` to `end` are seen, and those before `whole` by all queries
+    # Tiles of keys from `begin` to `end` are seen, those before `whole` by all queries
     n = K.shape[2]
     place = i * TILE_M + n - Q.shape[2]  # of the key that belongs to the first query
     begin, end, whole = 0, n, n
-    if WINDOW:
-        begin = ct.maximum(place - window + 1, 0) // TILE_N
-        end = ct.minimum(n, place + TILE_M - 1 + window)
     if CAUSAL:
         end = ct.minimum(n, place + TILE_M)
         whole = ct.minimum(n, place + 1)
+    if WINDOW:
+        begin = ct.maximum(place - window + 1, 0) // TILE_N
+        end = ct.minimum(end, place + TILE_M - 1 + window)
+        whole = 0
     end, whole = ct.maximum(ct.cdiv(end, TILE_N), begin + 1), whole // TILE_N
 
     def queries(d, depth):
@@ -126,26 +127,26 @@ def _attention_kernel(
     def hide(ts, j):
         """Scores without those of keys that a query does not see."""
         column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :]
-        ahead = column - place - ct.arange(TILE_M, dtype=ct.int32)[:, None]
+        own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
         seen = column < n
         if CAUSAL:
-            seen = seen & (ahead <= 0)
+            seen = seen & (column <= own)
         if WINDOW:
-            seen = seen & (ct.abs(ahead) < window)
+            seen = seen & (column > own - window) & (column < own + window)
         return ct.where(seen, ts, -math.inf)
 
     top = ct.full((TILE_M, 1), LOWEST, ct.float32)
     total = ct.zeros((TILE_M, 1), ct.float32)
     tout = ct.zeros((TILE_M, TILE_D), ct.float32)
-    tp, top, total, tout = _weights(hide(scores(begin), begin), top, total, tout, factor)
+    tp, top, total, tout = _weights(hide(scores(begin), begin), top, total, tout, factor, V.dtype)
     for j in range(begin + 1, end):
         # The values of one tile are under way in the tensor cores while the weights of the next are computed
         ts = scores(j)
-        tout = ct.mma(tp.astype(V.dtype), values(j - 1), tout)
-        if WINDOW or j >= whole:
+        tout = ct.mma(tp, values(j - 1), tout)
+        if j >= whole:
             ts = hide(ts, j)
-        tp, top, total, tout = _weights(ts, top, total, tout, factor)
-    tout = ct.mma(tp.astype(V.dtype), values(end - 1), tout)
+        tp, top, total, tout = _weights(ts, top, total, tout, factor, V.dtype)
+    tout = ct.mma(tp, values(end - 1), tout)
 
     # A query that sees no key gives zeros
     total = ct.where(total == 0.0, 1.0, total)

@@ -55,12 +55,12 @@ def _tanh(t):
     return 1.0 - ct.truediv(2.0, 1.0 + e, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
 
 
-def _weights(ts, top, total, tout, factor):
+def _weights(ts, top, total, tout, factor, dtype):
     """Exponentials of scores below their maximum so far; what was summed before is brought to the new maximum."""
     new = ct.maximum(top, ct.max(ts, 1, keepdims=True))
     tp = ct.exp2(ts * factor - new * factor, flush_to_zero=True)
     fade = ct.exp2((top - new) * factor, flush_to_zero=True)
-    return tp, new, total * fade + ct.sum(tp, 1, keepdims=True), tout * fade
+    return tp.astype(dtype), new, total * fade + ct.sum(tp, 1, keepdims=True), tout * fade
 
 
 @ct.kernel
@@ -97,10 +97,10 @@ def _attention_decode_kernel(
     if LENGTHS:
         n = ct.minimum(ct.load(Lengths, (b,), ()).astype(ct.int32), n)
     place = n - m  # of the key that belongs to the first query
-    whole = (place + 1) // TILE_N  # tiles before are seen by all queries, but for a window
+    whole = (place + 1) // TILE_N  # tiles before are seen by all queries
     begin = 0
     if WINDOW:
-        begin = ct.maximum(place - window + 1, 0) // TILE_N
+        begin, whole = ct.maximum(place - window + 1, 0) // TILE_N, 0
     share = ct.cdiv(ct.cdiv(n, TILE_N) - begin, splits)
     begin = begin + s * share
     end = ct.minimum(begin + share, ct.cdiv(n, TILE_N))
@@ -133,11 +133,10 @@ def _attention_decode_kernel(
     def hide(ts, j):
         """Scores without those of keys that a query does not see."""
         column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :]
-        row = i * TILE_M + ct.arange(TILE_M, dtype=ct.int32)[:, None]
-        behind = place + row % m - column
-        seen = behind >= 0
+        own = place + (i * TILE_M + ct.arange(TILE_M, dtype=ct.int32)[:, None]) % m
+        seen = column <= own
         if WINDOW:
-            seen = seen & (behind < window)
+            seen = seen & (column > own - window)
         return ct.where(seen, ts, -math.inf)
 
     top = ct.full((TILE_M, 1), LOWEST, ct.float32)
@@ -146,12 +145,12 @@ def _attention_decode_kernel(
     for j in range(begin, end):
         ts = scores(j)
         tv = values(j)
-        if WINDOW or j >= whole:
+        if j >= whole:
             ts = hide(ts, j)
             if LENGTHS:  # what lies beyond them may be NaN, which times a weight of zero is NaN
                 tv = ct.where(j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[:, None] < n, tv, 0.0).astype(V.dtype)
-        tp, top, total, tout = _weights(ts, top, total, tout, factor)
-        tout = ct.mma(tp.astype(V.dtype), tv, tout)
+        tp, top, total, tout = _weights(ts, top, total, tout, factor, V.dtype)
+        tout = ct.mma(tp, tv, tout)
 
     # Queries that see no key of this part give zeros, of weight zero
     lse = top * factor + ct.log2(total)
