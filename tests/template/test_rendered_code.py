@@ -45,7 +45,7 @@ def combinations() -> dict[str, dict[str, Any]]:
         for variant, backward in itertools.product(names, [False, True]):
             op = f"{family}_{variant}_backward" if backward else f"{family}_{variant}"
             found[op] = {"family": family, "variant": variant, "backward": backward}
-    for family, backward in itertools.product(["cross_entropy"], [False, True]):
+    for family, backward in itertools.product(["cross_entropy", "dropout"], [False, True]):
         found[f"{family}_backward" if backward else f"{family}_forward"] = {"family": family, "backward": backward}
     for variant in ["sum", "mean", "max", "min", "prod", "argmax", "argmin", "logsumexp"]:
         found[f"reduction_{variant}"] = {"family": "reduction", "variant": variant}

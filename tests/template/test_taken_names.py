@@ -44,7 +44,7 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "softmax", "variant": name, "backward": True} for name in ("softmax", "log_softmax")),
     *({"family": "row_norm", "variant": name, "backward": True} for name in ("rms_norm", "layer_norm", "add_rms_norm")),
     *({"family": "rope", "variant": name, "backward": True} for name in ("half", "interleaved")),
-    {"family": "cross_entropy", "backward": True},
+    *({"family": name, "backward": True} for name in ("cross_entropy", "dropout")),
     *({"family": "channel_norm", "variant": name, "backward": True} for name in ("group_norm", "batch_norm")),
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
     *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),
