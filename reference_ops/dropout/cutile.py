@@ -69,7 +69,7 @@ def _drop(x, seed, p, out=None):
         direct = x.is_contiguous() and out.data_ptr() == x.data_ptr()
     y = out if direct else torch.empty_like(x, memory_format=torch.contiguous_format)
     if x.numel():
-        threshold = min(round(p * 2**32), 2**32 - 1)
+        threshold = min(int(p * 2**32), 2**32 - 1)
         words = [_signed(word) for word in (seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF, threshold)]
         scale = 1.0 / (1.0 - p) if p < 1 else 0.0
         arguments = (x.reshape(-1), y.view(-1), *words, scale, WORD)

@@ -51,7 +51,7 @@ class Test_Dropout(common.PyTestCase):
             low, high = (low + 0x9E3779B9) & 0xFFFFFFFF, (high + 0xBB67AE85) & 0xFFFFFFFF
         word = torch.stack([a, b, c, d])[index // 1024 % 4, index].reshape(x.shape)
         scale = 1 / (1 - p) if p < 1 else 0.0
-        kept = word >= min(round(p * 2**32), 2**32 - 1)
+        kept = word >= min(int(p * 2**32), 2**32 - 1)
         return (x.float() * torch.where(kept, scale, 0.0)).to(x.dtype)
 
     def _setup(self, backend):
