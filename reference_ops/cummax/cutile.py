@@ -15,8 +15,7 @@ ConstBool = ct.Constant[bool]
 TILING = {  # measured on sm_90
     # (rows of a tile, its elements along a row, neighbours that one thread folds, warps, blocks on a multiprocessor)
     "short rows": (32, 16, 8, 4, 2),
-    "rows": (1, 1024, 8, 4, ct.ByTarget(sm_90=6, default=4)),
-    "long rows": (1, 4096, 8, 8, 2),
+    "rows": (1, 2048, 8, 4, 4),
     "columns": (128, 16, 16, 4, ct.ByTarget(sm_90=3, default=2)),
 }
 BLOCKS = 512  # with fewer blocks rows are split, to keep the whole GPU busy
@@ -166,7 +165,7 @@ def _hinted(kernel, tiling):
 @functools.lru_cache(maxsize=4096)
 def _plan(m, r, n):
     """Choose (tiling, grid, tiles of a split, tile, neighbours in a group) for rows (M, R, N)."""
-    tiling = "columns" if r > 1 else next((t for t in ("short rows", "rows") if n <= TILING[t][1]), "long rows")
+    tiling = "columns" if r > 1 else "short rows" if n <= TILING["short rows"][1] else "rows"
     rows, along, group, _, _ = TILING[tiling]
     tile_m = min(_power_of_two(m), rows) if r == 1 else 1
     tile_r = min(_power_of_two(r), rows)
