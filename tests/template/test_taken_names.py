@@ -49,6 +49,7 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
     *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),
     *({"family": family, "precision": "3xtf32"} for family in ("attention", "attention_decode")),
+    *({"family": "movement", "variant": name} for name in ("transpose", "permute", "pad")),
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),
 ]
 
