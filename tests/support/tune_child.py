@@ -71,6 +71,7 @@ def main():
     if ACT == "unfit":
         sys.exit("ImportError: no package")
     if setup["target"]:
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "", "one that compiles must not wake up a GPU"
         print(json.dumps({"names": ["n"], "sizes": [[64], [1024]], "dtypes": {"float16": 2, "float32": 4}}), flush=True)
     else:
         gpu = {"gpu": "A GPU", "arch": "sm_90", "driver": "580", "multiprocessors": 132}
