@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from dataclasses import replace
 
 import pytest
@@ -143,6 +144,26 @@ def test_a_lock_that_another_git_command_takes_meanwhile_is_left_alone(planned, 
     lock.unlink()
     continue_(root)
     assert f"UU {KERNEL}" in git(root, "status", "--porcelain").splitlines()
+
+
+@pytest.mark.parametrize("way", [continue_, abort])
+def test_the_lock_of_a_killed_update_is_known_as_its_own(planned, tmp_path, way):
+    root, plan = copied(planned, tmp_path / "host")
+
+    def die_before_the_index_takes_its_place():
+        replace_ = os.replace
+        dying = lambda source, target: (
+            os.kill(os.getpid(), signal.SIGKILL) if str(source).endswith("index.lock") else replace_(source, target)
+        )
+        os.replace = dying
+        carry_out(plan)
+
+    assert run_and_kill(die_before_the_index_takes_its_place, call=0)
+    assert (root / ".git" / "index.lock").exists()
+    recover(root)
+    way(root)
+    assert not (root / ".git" / "index.lock").exists()
+    assert (f"UU {KERNEL}" in git(root, "status", "--porcelain").splitlines()) == (way is continue_)
 
 
 def test_what_another_git_command_stages_meanwhile_stays_staged(planned, tmp_path, monkeypatch):
