@@ -127,6 +127,18 @@ def test_entries_of_tuples():
     assert table(text).replaced(1, {"2": 2}) == text.replace("True, 4", "True, ct.ByTarget(sm_90=2, default=4)")
 
 
+def test_other_entries_serve_where_one_is_removed():
+    assert [entry.values["tile"] for entry in table(table(CALLS).removed(0)).entries] == [(64, 64)]
+    newer = table(table(CALLS, "sm_100").removed(1), "sm_100")
+    assert [entry.values["tile"] for entry in newer.entries] == [(128, 64)]
+    assert [entry.values["tile"] for entry in table(newer.text).entries] == [(128, 64), (64, 64)]
+
+
+def test_entry_that_nothing_can_replace_is_not_removed():
+    assert table(CALLS, itemsize=4).removed(0) is None
+    assert table(HINTS).removed(0) is None
+
+
 def test_signature_stands_above_the_table_and_is_replaced():
     once = table(CALLS).signed("tuned on Monday")
     assert once == CALLS.replace("sm_90.\n", "sm_90.\n# sm_90: tuned on Monday\n")

@@ -61,6 +61,21 @@ def test_entry_that_no_size_uses_is_left_alone(session):
     assert (unused.basis, unused.changed, unused.trials) == ("unused", False, ())
 
 
+def test_candidate_that_is_not_launched_is_not_ranked(session):
+    """Tiles that are larger than the size do not suit it: the other entry serves."""
+    suiting = "next((c for c in configs[2][9][:-1] if c.tile <= size[0]), configs[2][9][-1])"
+    text = KERNEL.replace("_Config(16, most=8), _Config(32, 64)", "_Config(32, 64), _Config(16)")
+    text = text.replace("next(config for config in configs[2][9] if size[0] <= config.most)", suiting)
+    session.operator.path(session.operator.kernel).write_text(text)
+    tuning = session.run(sizes=[(64,)], exhaustive=True)
+    verdicts = {(t.values["tile"], t.values["depth"]): t.verdict for t in entry(tuning, 0).trials}
+    assert {point for point, verdict in verdicts.items() if verdict == "unused"} == {
+        (16, 16),  # as the other entry
+        *((tile, depth) for tile in (128, 256, 512) for depth in (16, 32, 64)),
+    }
+    assert entry(tuning, 0).after == {"tile": 64, "depth": 32}
+
+
 def test_sizes_decide_which_entry_is_used(session):
     tuning = session.run(sizes=[(8,)])
     assert [each.basis for each in tuning.entries] == ["measured", "unused"]

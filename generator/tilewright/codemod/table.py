@@ -72,10 +72,21 @@ class Table:
         written = self._write(record, values)
         if self._exact:
             return self._spliced(start, end, written)
-        # Another architecture's part, which must stay: a copy of it follows, for this one
         begin, stop = self._span(self._part)
-        part = (self._bytes[begin:start] + written.encode() + self._bytes[end:stop]).decode()
-        return self._spliced(stop, stop, f", {self._place.major}: {part}")
+        return self._copied(stop, (self._bytes[begin:start] + written.encode() + self._bytes[end:stop]).decode())
+
+    def _copied(self, end: int, part: str) -> str:
+        """The text with a part for this architecture behind that of another one, which must stay."""
+        return self._spliced(end, end, f", {self._place.major}: {part}")
+
+    def removed(self, index: int) -> str | None:
+        """The text without one entry, so that another serves instead; None where each has a key of its own."""
+        if not isinstance(self._part, ast.Tuple) or len(self._records) == 1:
+            return None
+        others = [self._source(record) for place, (_, record) in enumerate(self._records) if place != index]
+        start, end = self._span(self._part)
+        part = f"({', '.join(others)},)"
+        return self._spliced(start, end, part) if self._exact else self._copied(end, part)
 
     def signed(self, note: str) -> str:
         """The text with a comment above the table that says where the values of this architecture come from."""

@@ -13,7 +13,7 @@ class Trial:
     """One candidate for an entry: its times by size, or why it was given up."""
 
     values: dict[str, Any]
-    verdict: Literal["ok", "pruned", "slow", "failed"]
+    verdict: Literal["ok", "pruned", "unused", "slow", "failed"]
     error: str = ""
     milliseconds: dict[str, float] = field(default_factory=dict)
 

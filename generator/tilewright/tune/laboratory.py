@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import Future
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -58,6 +59,8 @@ class Laboratory:
         self._jobs = jobs or min(_JOBS, os.cpu_count() or 1)
         self._timer = self._guard({"target": None})
         self._guards = [self._guard({}, CUDA_VISIBLE_DEVICES="") for _ in range(self._jobs)]
+        self._pool = ThreadPoolExecutor(self._jobs)
+        self._compiled: dict[Any, Future[Compiled]] = {}
         self._compilers: LifoQueue[Guard] = LifoQueue()
         for guard in self._guards:
             self._compilers.put(guard)
@@ -70,9 +73,8 @@ class Laboratory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
+        self.notebook = None  # what is under way is no result
+        self._pool.shutdown(wait=False, cancel_futures=True)
         for guard in (self._timer, *self._guards):
             guard.end()
 
@@ -90,14 +92,20 @@ class Laboratory:
     def compile(self, texts: Sequence[str], sizes: Sequence[Size], dtype: str) -> list[Compiled]:
         """What each candidate comes to."""
         self.benchmark()
-        with ThreadPoolExecutor(self._jobs) as pool:
-            try:
-                return list(pool.map(partial(self._compile, sizes=sizes, dtype=dtype), texts))
-            except BaseException:  # the user, most likely: what is under way is no result
-                self.notebook = None
-                pool.shutdown(wait=False, cancel_futures=True)
-                self._end()
-                raise
+        futures = [self._begin(text, sizes, dtype) for text in texts]
+        return [future.result() for future in futures]
+
+    def prepare(self, texts: Sequence[str], sizes: Sequence[Size], dtype: str) -> None:
+        """Begin with candidates that may be asked for, as far as processes are idle, while others are timed."""
+        idle = self._jobs - sum(not future.done() for future in self._compiled.values())
+        for text in texts[: max(0, idle)]:
+            self._begin(text, sizes, dtype)
+
+    def _begin(self, text: str, sizes: Sequence[Size], dtype: str) -> Future[Compiled]:
+        about = (text, tuple(map(tuple, sizes)), dtype)
+        if about not in self._compiled:
+            self._compiled[about] = self._pool.submit(self._compile, text, sizes, dtype)
+        return self._compiled[about]
 
     def _compile(self, text: str, sizes: Sequence[Size], dtype: str) -> Compiled:
         about = ("compile", self._arch, text, sizes, dtype)

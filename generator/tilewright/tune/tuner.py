@@ -39,6 +39,11 @@ class _Work:
     space: Space
     trials: dict[Point, Trial] = field(default_factory=dict)
 
+    @property
+    def without(self) -> str | None:
+        """The kernel file without the entry, where there are others to take its place."""
+        return self.table.removed(self.index)
+
     def text(self, point: Point) -> str:
         """The kernel file with the entry at a point."""
         if point == self.space.start:
@@ -103,7 +108,10 @@ class Tuner:
             self._costs(work, space.points, LONG)
             ranking = [point for point in space.points if work.trials[point].verdict == "ok"]
         else:
-            ranking = search(space, lambda points: self._costs(work, points, SHORT))[:_FINALISTS]
+            ranking = search(space, lambda points: self._costs(work, points, SHORT))
+            ranking = ranking[: min(_FINALISTS, ranking.index(space.start) if space.start in ranking else _FINALISTS)]
+        if not ranking:
+            return space.start, self._entry(work, space.start, "measured", begun)
         finalists = list(dict.fromkeys([space.start, *ranking]))
         costs = dict(zip(finalists, self._costs(work, finalists, LONG), strict=True))
         before = costs[space.start]
@@ -122,9 +130,15 @@ class Tuner:
     def _is_used(self, work: _Work) -> bool:
         """Whether other values of the entry lead to other launches on some size, as far as some probes show."""
         probes = [work.space.start, *islice(work.space.spread([work.space.start]), _PROBES)]
-        own, *others = self._compile(work, probes)
-        working = [each.keys for each in others if not each.error]
-        return not working or any(keys != own.keys for keys in working)
+        found = [each.keys for each in self._compile(work, probes) if not each.error]
+        return len({*found, self._instead(work)} - {()}) > 1 or len(found) < 2
+
+    def _instead(self, work: _Work) -> tuple[str, ...]:
+        """What is launched where the entry is not there; nothing where it cannot be taken away."""
+        if work.without is None:
+            return ()
+        (found,) = self._laboratory.compile([work.without], self._sizes, self._dtype)
+        return found.keys
 
     def _compile(self, work: _Work, points: Sequence[Point]) -> list[Compiled]:
         return self._laboratory.compile([work.text(point) for point in points], self._sizes, self._dtype)
@@ -132,9 +146,18 @@ class Tuner:
     def _costs(self, work: _Work, points: Sequence[Point], effort: int) -> list[float | None]:
         """Mean logarithm of the times on all sizes, for each point that works."""
         start, *compiled = self._compile(work, [work.space.start, *points])
+        instead = self._instead(work)
+        self._laboratory.prepare(
+            [work.text(near) for point in points for near in work.space.neighbours(point)], self._sizes, self._dtype
+        )
         costs = []
         for point, found in zip(points, compiled, strict=True):
-            trial = self._try(work, point, found, most_spilled=start.spilled, effort=effort)
+            if found.keys and found.keys == instead and point != work.space.start:
+                trial = Trial(
+                    values=work.space.values(point), verdict="unused", error="another entry is launched instead"
+                )
+            else:
+                trial = self._try(work, point, found, most_spilled=start.spilled, effort=effort)
             work.trials[point] = trial
             self._tried += 1
             if self._progress:
