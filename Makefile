@@ -33,11 +33,11 @@ layers: $(VENV)/.ready  ## import-linter
 test: $(VENV)/.ready  ## the tests of this repository
 	$(BIN)/python -m pytest -q -m "not slow" -n auto tests
 
-releases: $(VENV)/.ready  ## the tests of the interpreter on older releases of cuda-tile
+releases: $(VENV)/.ready  ## the tests of the interpreter, and of what rules say, on older releases of cuda-tile
 	for release in 1.5.0 1.6.0; do \
 	  older=$(abspath $(VENV))/cuda-tile-$$release; \
 	  $(BIN)/python -m pip install -q --no-deps --upgrade --target $$older cuda-tile==$$release && \
-	  PYTHONPATH=$$older $(BIN)/python -m pytest -q -n auto tests/cutile tests/interpret || exit 1; \
+	  PYTHONPATH=$$older $(BIN)/python -m pytest -q -n auto tests/cutile tests/interpret tests/rules/test_*snippets*.py || exit 1; \
 	done
 
 operators: $(VENV)/.ready  ## verify every reference operator

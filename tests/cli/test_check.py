@@ -1,9 +1,14 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_documents import check as validate
+from tilewright.errors import UsageError
+from tilewright.rules.engine import check_files
+from tilewright.rules.fixing import mend
+from tilewright.rules.registry import all_rules
 
 IGNORED = "x = 1  # tw: ignore\n"  # a warning: no code and no reason
 UNUSED = "x = 1  # tw: ignore[TW101] there is no dispatcher here\n"  # a warning with a fix
@@ -141,6 +146,27 @@ def test_a_setting_with_another_value_is_refused(tilewright, operator, here, val
     assert 'expected a list of strings, as in select = ["TW2"]' in result.stderr
 
 
+@pytest.mark.parametrize("text", ["tool.tilewright = 3", "[[tool.tilewright]]"])
+def test_settings_that_are_no_table_are_refused(tilewright, operator, here, text):
+    (here / "pyproject.toml").write_text(f"{text}\n")
+    result = tilewright("check", operator)
+    assert result.exit_code == 2
+    assert "expected a table: [tool.tilewright]" in result.stderr
+
+
+@pytest.mark.parametrize("pattern", ["/", ".", "/**", "["])
+def test_a_pattern_that_names_nothing_excludes_nothing(tilewright, operator, here, pattern):
+    (here / "pyproject.toml").write_text(f'[tool.tilewright]\nexclude = ["{pattern}"]\n')
+    assert "TW002" in tilewright("check", operator).stdout
+
+
+def test_a_pipe_is_not_waited_for(tilewright, operator, here):
+    os.mkfifo(here / "pipe.py")
+    result = tilewright("check", here)
+    assert "pipe.py:1:1: TW005 is no regular file" in result.stdout
+    assert "operator.py:1:8: TW002" in result.stdout
+
+
 def test_hidden_folders_are_left_out(tilewright, operator, here):
     (here / ".hidden").mkdir()
     operator.rename(here / ".hidden" / "operator.py")
@@ -186,6 +212,25 @@ def test_fix_writes_what_diff_shows(tilewright, operator, here):
     assert mended.exit_code == 0
     assert operator.read_text() == "x = 1\n"
     assert [path.name for path in here.iterdir()] == ["operator.py"]
+
+
+def test_fix_mends_what_a_link_leads_to_and_keeps_the_link(tilewright, operator, here):
+    operator.write_text(UNUSED)
+    (here / "link.py").symlink_to("operator.py")
+    assert "1 mended in 1 file" in tilewright("check", here, "--fix").stderr
+    assert operator.read_text() == "x = 1\n"
+    assert (here / "link.py").is_symlink()
+
+
+@pytest.mark.parametrize("now", [None, b"x = 2\n", b"# coding: martian\n"])
+def test_a_file_that_changes_meanwhile_is_not_mended(operator, now):
+    operator.write_text(UNUSED)
+    report = check_files([operator])
+    operator.unlink()
+    if now is not None:
+        operator.write_bytes(now)
+    with pytest.raises(UsageError, match="changed while it was checked"):
+        mend(report, all_rules(), context={})
 
 
 def test_fix_keeps_line_ends_and_encoding(tilewright, operator):

@@ -34,7 +34,7 @@ def compile_for(tmp_path: Path, text: str, architecture: str | None) -> None:
     kernel = getattr(snippets.load(tmp_path, text), name)
     kind = "cubin" if architecture else "tileir_bytecode"
     one = signature(kernel, list(values.values()), aligned=True)
-    export_kernel(kernel, [one], io.BytesIO(), gpu_code=architecture, output_format=kind)
+    export_kernel(kernel, [one], io.BytesIO(), gpu_code=architecture or ARCHITECTURES[-1], output_format=kind)
 
 
 @pytest.mark.parametrize(("rule", "text"), cases(VALID))

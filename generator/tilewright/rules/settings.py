@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 from tilewright.catalogue.nearest import unknown_name
@@ -46,13 +47,21 @@ def read_settings(start: Path) -> Settings:
 
 def _read(path: Path) -> Settings:
     try:
-        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("tilewright", {})
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}", hint="correct the file") from error
+    tools = document.get("tool", {})
+    table = tools.get("tilewright", {}) if isinstance(tools, dict) else {}
+    if not isinstance(table, dict):
+        raise UsageError(
+            f"{path}: tool.tilewright is {table!r}",
+            expected="expected a table: [tool.tilewright]",
+            hint="correct the file",
+        )
     for key, value in table.items():
         if key not in _KEYS:
             raise unknown_name(f"{path}: [tool.tilewright] has no key {key}", key, _KEYS)
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
             raise UsageError(
                 f"{path}: {key} in [tool.tilewright] is {value!r}",
                 expected=f'expected a list of strings, as in {key} = ["{"tests/**" if key == "exclude" else "TW2"}"]',
@@ -61,4 +70,5 @@ def _read(path: Path) -> Settings:
 
 
 def _matches(path: Path, pattern: str) -> bool:
-    return path.match(pattern.rstrip("/")) or path.match(pattern.removesuffix("/**"))
+    forms = pattern.rstrip("/"), pattern.removesuffix("/**")
+    return any(path.match(form) for form in forms if PurePath(form).parts)
