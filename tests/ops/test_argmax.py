@@ -160,6 +160,14 @@ class Test_Argmax(common.PyTestCase):
             self._check({**self.inputs((), self._dtypes[0]), "dim": dim})
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dim", [0, 1, 2])
+    def test_op_far_from_zero(self, dim, backend):
+        self._setup(backend)
+        kwargs = self.inputs((3, 5, 1021), self._dtypes[0])
+        kwargs["x"] = -1 - kwargs["x"].abs()  # zeros beyond the end must not win
+        self._check({**kwargs, "dim": dim})
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_first_of_ties(self, backend):
         self._setup(backend)
         x = torch.zeros(2, 300007, dtype=self._dtypes[0], device="cuda")

@@ -208,3 +208,12 @@ class Test_LayerNorm(common.PyTestCase):
             if x is not None:
                 x.requires_grad_()
         self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_backward_of_strided_gradient(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((6, 7, 5), self._dtypes[0])
+        for x in kwargs.values():
+            if isinstance(x, torch.Tensor):
+                x.requires_grad_()
+        self._check(kwargs, gradient=torch.randn(7, 6, 5, device="cuda").transpose(0, 1))
