@@ -187,6 +187,23 @@ def test_blocks_choose_between_lists_of_arrays():
     assert z.tolist() == [3, 3, 3, 1, 1]
 
 
+def test_parts_have_their_own_slices_of_arrays():
+    @ct.kernel
+    def kernel(X, Sums):
+        b = ct.bid(0)
+        mine = X.slice(0, 4 * b, 4 * b + 4)
+        total = ct.zeros((4,), ct.float32)
+        i = 0
+        while i < b % 3:
+            total = total + ct.load(mine, (0,), (4,))
+            i += 1
+        ct.store(Sums, (b,), total)
+
+    x, sums = torch.randn(6 * 4), torch.zeros(6 * 4)
+    launch(kernel, 6, x, sums)
+    torch.testing.assert_close(sums.view(6, 4), x.view(6, 4) * (torch.arange(6) % 3)[:, None])
+
+
 def test_loops_in_loops_end_for_each_block_on_their_own():
     @ct.kernel
     def kernel(X):

@@ -34,8 +34,9 @@ def test_modes_and_flags_reach_the_function():
         binary("mul", ct.float32, flush_to_zero=True)(torch.tensor([2.0**-100]), torch.tensor([2.0**-40])).item() == 0
     )
     nan = torch.tensor([float("nan")])
-    assert binary("max", ct.float32)(one, nan).item() == 1
-    assert binary("max", ct.float32, propagate_nan=True)(one, nan).isnan()
+    for name in ("max", "min"):
+        assert binary(name, ct.float32)(one, nan).item() == 1
+        assert binary(name, ct.float32, propagate_nan=True)(one, nan).isnan()
     fused = {name: variable(ct.float32) for name in ("lhs", "rhs", "acc", "result_var")}
     multiply_add = function("fma", rounding_mode=None, flush_to_zero=False, **fused)
     x = torch.tensor([1 + 2.0**-23])

@@ -7,6 +7,7 @@ import torch
 from tilewright.interpret.faults import UnsupportedOperation
 from tilewright.interpret.launch import Launcher
 from tilewright.interpret.operations import atomics
+from tilewright.interpret.run import Run
 
 Const = ct.Constant[int]
 
@@ -104,3 +105,32 @@ def test_atomic_operations_before_blocks_disagree_take_effect_in_their_order(ins
     launch(kernel, (6,), tickets, counter)
     last = [3 * b + 2 if inside else b for b in range(6)]  # of each block, which take turns
     assert tickets.tolist() == [ticket + 100 * (b % 2 == 0) for b, ticket in enumerate(last)]
+
+
+@ct.kernel
+def follow(Flags, Out):
+    b = ct.bid(0)
+    before = 1
+    if b > 0:
+        before = 0
+        while before == 0:
+            before = ct.load(
+                Flags, (b - 1,), (), memory_order=ct.MemoryOrder.ACQUIRE, memory_scope=ct.MemoryScope.DEVICE
+            )
+    ct.store(Out, (b,), before)
+    ct.store(Flags, (b,), before + 1, memory_order=ct.MemoryOrder.RELEASE, memory_scope=ct.MemoryScope.DEVICE)
+
+
+def test_blocks_that_acquire_what_others_release_do_not_wait_in_vain(monkeypatch):
+    steps = []
+    count_step = Run.count_step
+
+    def counted(run):
+        steps.append(run.size)
+        assert len(steps) <= 2 * 8
+        count_step(run)
+
+    monkeypatch.setattr(Run, "count_step", counted)
+    flags, out = torch.zeros(2, 8, dtype=torch.int32)
+    launch(follow, (8,), flags, out)
+    assert out.tolist() == list(range(1, 9))

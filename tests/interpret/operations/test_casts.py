@@ -242,3 +242,34 @@ def test_tfloat32_keeps_ten_bits_as_on_an_h200():
         -1.0,
         1.0009765625,
     ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("nearest_even", [1.0, 1.015625, -1.0]),
+        ("nearest_away", [1.0078125, 1.015625, -1.0078125]),
+        ("zero", [1.0, 1.0078125, -1.0]),
+        ("negative_inf", [1.0, 1.0078125, -1.0078125]),
+        ("positive_inf", [1.0078125, 1.015625, -1.0]),
+    ],
+)
+def test_ties_between_two_numbers(mode, expected):
+    # bfloat16 has 7 bits behind the point: 1 + 1/256 and 1 + 3/256 are halfway between two of its numbers.
+    x = torch.tensor([1 + 1 / 256, 1 + 3 / 256, -1 - 1 / 256])
+    assert cast(dtypes.FLOAT32, dtypes.BFLOAT16, mode)(x).tolist() == expected
+
+
+@pytest.mark.parametrize("source", [dtypes.INT64, dtypes.UINT64], ids=lambda each: each.name)
+def test_integers_of_64_bits_are_rounded_once(source):
+    # Just above the middle of two float32; as float64 it is the middle itself, which would be rounded to the even one.
+    x = torch.tensor([2**62 + 2**38 + 1, 2**62 + 2**38])
+    assert cast(source, dtypes.FLOAT32)(x).tolist() == [2.0**62 + 2.0**39, 2.0**62]
+
+
+def test_nan_is_what_the_hardware_makes_of_it():
+    # PTX, cvt.satfinite: e2m1 has no NaN and takes the largest number, the others have one.
+    nan = torch.tensor([math.nan])
+    assert cast(dtypes.FLOAT32, dtypes.FLOAT4_E2M1FN)(nan).tolist() == [0b0111]
+    assert cast(dtypes.FLOAT32, dtypes.FLOAT8_E4M3FN)(nan).tolist() == [0x7F]
+    assert cast(dtypes.FLOAT32, dtypes.FLOAT8_E8M0FNU)(nan).tolist() == [0xFF]

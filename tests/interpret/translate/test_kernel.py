@@ -200,6 +200,28 @@ def test_memory_that_a_block_needs_covers_what_is_alive_together():
     assert translated(kernel, torch.zeros(4096)).block_bytes >= 4 * 4 * 1024
 
 
+def test_memory_that_a_block_needs_covers_what_an_operation_computes_in_between():
+    @ct.kernel
+    def kernel(X):
+        ct.store(X, (0,), ct.exp(ct.load(X, (0,), (1024,))))
+
+    # The operand and the result in 16 bits, and one of them in 32.
+    assert translated(kernel, torch.zeros(1024, dtype=torch.float16)).block_bytes >= (2 + 2 + 4) * 1024
+
+
+def test_memory_that_a_block_needs_covers_what_parts_of_a_batch_copy():
+    @ct.kernel
+    def kernel(X, n: int):
+        x = ct.load(X, (0,), (1024,))
+        total = ct.zeros((1024,), ct.float32)
+        for _ in range(n):
+            total = total + x
+        ct.store(X, (0,), total)
+
+    # x and total, their parts for the blocks of an iteration, and the new total.
+    assert translated(kernel, torch.zeros(1024), 3).block_bytes >= 5 * 4 * 1024
+
+
 def test_blocks_that_run_at_once_keep_the_limit_of_memory(monkeypatch):
     sizes = []
     spied(monkeypatch, "unaryop", lambda tile: sizes.append(len(tile)))
