@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
 import cuda.tile as ct
@@ -43,7 +44,11 @@ def require_compilable(body: Any) -> None:
     """Raise `cuda.tile.TileCompilerExecutionError` for the first operation of a kernel that tileiras refuses."""
     for op in all_operations(body):
         for code, message in _refusals(op):
-            raise ct.TileCompilerExecutionError(code, message, op.loc, "", None)
+            # cuda-tile 1.6 added the location to the arguments.
+            location = (op.loc,) if "loc" in signature(ct.TileCompilerExecutionError).parameters else ()
+            error = ct.TileCompilerExecutionError(code, message, *location, "", None)
+            error.loc = op.loc
+            raise error
 
 
 def _refusals(op: Any) -> Refusals:

@@ -104,7 +104,7 @@ def test_loops_may_be_nested_deeper_than_in_python(function, depth):
 
 def test_chain_of_more_branches_than_python_indents(tmp_path, monkeypatch):
     arms = dict.fromkeys(range(1, 101), "pass") | {30: "total += 100", 60: "continue", 99: "break"}
-    lines = ["def count(first, last):", " total = 0", " for i in range(first, last):", "  if i == 0: pass"]
+    lines = ["def count(i, last):", " i -= 1", " total = 0", " while i + 1 < last:", "  i += 1", "  if i == 0: pass"]
     lines += [f"  elif i == {arm}: {does}" for arm, does in arms.items()]
     source = "\n".join([*lines, "  total += 1", " return total", ""])
     (tmp_path / "chained.py").write_text(source)
