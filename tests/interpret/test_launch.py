@@ -191,14 +191,15 @@ def test_loop_without_end_is_stopped_at_its_line():
     assert f"{__file__}:{line}" in caught.value.__notes__[0]
 
 
-def test_step_of_a_range_must_be_positive():
+@pytest.mark.parametrize("step", [0, -1])
+def test_step_of_a_range_must_be_positive(step):
     @ct.kernel
     def kernel(X, step: int):
         for i in range(0, 4, step):
             ct.store(X, (i,), 1.0)
 
-    with pytest.raises(LaunchError, match="the step of a range is -1; it must be positive"):
-        launch((1,), kernel, torch.zeros(4), -1)
+    with pytest.raises(LaunchError, match=f"the step of a range is {step}; it must be positive"):
+        launch((1,), kernel, torch.zeros(4), step)
 
 
 # Many launches

@@ -47,6 +47,16 @@ def test_modes_and_flags_reach_the_function():
     assert flushed(torch.tensor([2.0**-100]), torch.tensor([2.0**-40]), torch.tensor([0.0])).item() == 0
 
 
+def test_rounding_mode_of_a_cast_reaches_the_function():
+    def cast(mode):
+        return function("tile_astype", x=variable(ct.float32), result_var=variable(ct.float16), rounding_mode=mode)(
+            torch.tensor([1 + 3 * 2.0**-12])
+        ).item()
+
+    # float16 has 10 bits behind the point.
+    assert (cast(None), cast(ct.RoundingMode.RN), cast(ct.RoundingMode.RZ)) == (1 + 2.0**-10, 1 + 2.0**-10, 1.0)
+
+
 def test_integer_powers_keep_the_sign():
     power = function("raw_fpowi", base=variable(ct.float32), exponent=variable(ct.int32))
     x = torch.tensor([-2.0, 0.0, 1.5, float("nan")])

@@ -122,3 +122,9 @@ def test_kernels_print_to_standard_output(capsys):
 
     Launcher().launch(0, (2,), kernel, (torch.zeros(1),))
     assert capsys.readouterr().out == "hello 0\nhello 1\n"
+
+
+@pytest.mark.parametrize(("form", "text"), [("%08.2f", "     inf"), ("%-8f|", "inf     |"), ("%08e", "     inf")])
+def test_infinity_is_padded_by_spaces(form, text):  # as the C standard says of the flag 0
+    pattern, [formatted] = parse(form)
+    assert pattern % formatted(math.inf) == text
