@@ -129,6 +129,14 @@ def test_workers_of_xdist_share_the_cores(run, pytester, monkeypatch):
     assert status == 0, output
 
 
+def test_auto_takes_the_gpu_if_there_is_one_unless_kernels_are_checked(run, pytester, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    pytester.makeconftest("")
+    pytester.makepyfile(test_add="def test_nothing(): pass")
+    assert "cuTile kernels: cuda" in run("-v", "--tile-device=auto")[1]
+    assert "cuTile kernels: interpreted on the CPU" in run("-v", "--tile-device=auto", "--tile-check")[1]
+
+
 def test_checks_without_the_interpreter_are_refused(run):
     for options in (("--tile-check",), ("--tile-check", "--tile-device=cuda")):
         status, output = run(*options)
