@@ -12,7 +12,7 @@ from ..backend import register_impl
 TILE = 1024  # results of a tile
 TILE_W = 256  # of these along the last axis
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
-HINTS = {  # by whether indices need 64 bits; measured on sm_90
+HINTS = {  # by whether indices need 64 bits
     False: {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=8, default=4)},
     True: {"num_worker_warps": 4, "occupancy": 4},
 }
@@ -27,7 +27,8 @@ def _places(A, axis, tile, block):
     """Places of a tile's elements along an axis of A, and the block that the other axes go on with."""
     blocks = ct.cdiv(A.shape[axis], tile[axis])
     places = block % blocks * tile[axis] + ct.arange(tile[axis], dtype=ct.int32)
-    return places.reshape(ct.static_eval((tile[axis],) + (1,) * (2 - axis))), block // blocks
+    # The last axis of an array is the first of a tile, which neighbours in a warp go along: they load neighbours
+    return places.reshape(ct.static_eval((tile[axis],) + (1,) * axis)), block // blocks
 
 
 def _pool(X, Y, KERNEL, STRIDE, PADDING, DILATION, tile):
@@ -36,7 +37,7 @@ def _pool(X, Y, KERNEL, STRIDE, PADDING, DILATION, tile):
     w, block = _places(Y, 2, tile, block)
     h, block = _places(Y, 1, tile, block)
     p, _ = _places(Y, 0, tile, block)
-    acc = ct.full(tile, -math.inf, ct.static_eval(ct.float64 if X.dtype == ct.float64 else ct.float32))
+    acc = ct.full(tile[::-1], -math.inf, ct.static_eval(ct.float64 if X.dtype == ct.float64 else ct.float32))
     for kh in range(KERNEL[0]):
         for kw in range(KERNEL[1]):
             xh = h * STRIDE[0] + (kh * DILATION[0] - PADDING[0])
