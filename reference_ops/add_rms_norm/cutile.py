@@ -21,8 +21,7 @@ BLOCKS = 1024  # that sum the gradients of weight and bias
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {  # by the elements that a block holds, at most; measured on sm_90
     4096: {"occupancy": 3, "num_worker_warps": 4},
-    8192: {"occupancy": 3, "num_worker_warps": 8},
-    12288: {"occupancy": 2, "num_worker_warps": 8},
+    12288: {"occupancy": 3, "num_worker_warps": 8},
     16384: {"occupancy": 2, "num_worker_warps": 8},
 }
 
@@ -244,7 +243,7 @@ def _launch(kernel, long_kernel, held, rows, *arguments):
     arrays = held * max(4, x.element_size()) // 4  # fp64 takes twice the registers
     long, grid, constants = _plan(*x.shape, ROW // arrays, wide)
     if long:
-        hinted = _hinted(long_kernel, 3 * BLOCK)  # tiles and their sums
+        hinted = _hinted(long_kernel, 4 * BLOCK)  # tiles and their sums
     else:
         hinted = _hinted(kernel, arrays * math.prod(constants))
     with torch.cuda.device(x.device):

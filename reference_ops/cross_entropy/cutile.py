@@ -14,11 +14,11 @@ ConstBool = ct.Constant[bool]
 
 LOG2E = math.log2(math.e)
 TILE_N = 2048  # lanes that each keep a largest value and a sum
-TILES = 4  # of them that are under way at once
+TILES = 2  # of them that are under way at once
 TILE_SUM = 4096  # losses at once, where one block adds all up
-HINTS = {"occupancy": 3, "num_worker_warps": 8}
-TILE_BACKWARD = 4096
-HINTS_BACKWARD = {"occupancy": 8, "num_worker_warps": 8}
+HINTS = {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 8}  # measured on sm_90
+TILE_BACKWARD = 8192
+HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
 
 
 def _load(X, index, tile):

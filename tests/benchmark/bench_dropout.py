@@ -67,8 +67,8 @@ def bench_dropout(M, N, backend, dtype, device="cuda"):
     ref = functools.partial(reference_dropout, **kwargs)
     # Another generator drops other elements; what both keep is the same
     actual, expected = fn(), ref()
-    both = (actual != 0) & (expected != 0)
-    torch.testing.assert_close(actual[both], expected[both], rtol=2e-2, atol=0)
+    common = (actual != 0) & (expected != 0)
+    torch.testing.assert_close(actual[common], expected[common], rtol=2e-2, atol=0)
     ms = triton.testing.do_bench(fn, return_mode="median")
     return bytes_moved(M, N, dtype) * 1e-6 / ms
 
