@@ -11,7 +11,7 @@ ConstInt = ct.Constant[int]
 
 BLOCK = 2048  # first elements of pairs in a block
 HEADS = 8  # of a block, which all turn by the same angles
-HINTS = {"occupancy": 6, "num_worker_warps": 4}
+HINTS = {"occupancy": ct.ByTarget(sm_90=8, default=6), "num_worker_warps": 4}  # measured on sm_90
 
 
 def _load(A, index, tile):
@@ -37,8 +37,8 @@ def _rope_kernel(
 ):
     """Turn the pairs (X1, X2) of (A, S, H, R / 2) by angles that heads share; pass the rest on."""
     tile = (1, TILE_S, TILE_H, TILE_D)
-    heads = ct.int32(ct.cdiv(X1.shape[2], TILE_H))
-    steps = ct.int32(ct.cdiv(X1.shape[1], TILE_S))
+    heads = ct.int32(ct.cdiv(Y1.shape[2], TILE_H))
+    steps = ct.int32(ct.cdiv(Y1.shape[1], TILE_S))
     h = ct.bid(0) % heads
     s = ct.bid(0) // heads % steps
     a = ct.bid(0) // heads // steps
@@ -82,9 +82,11 @@ def _launch(x, y, cos, sin, sign):
     tile_s = min(_power_of_two(x.shape[1]), max(1, BLOCK // (tile_h * tile_d)))
     rest = x.shape[3] - 2 * half
     tile_rest = _power_of_two(rest) if rest and x.data_ptr() != y.data_ptr() else 0
-    pairs = [t[..., start : start + half] for t in (x, y) for start in (0, half)]
-    passed = [t[..., 2 * half :] if rest else t for t in (x, y)]
-    arguments = (*pairs[:2], passed[0], *pairs[2:], passed[1], cos, sin, sign, tile_s, tile_h, tile_d, tile_rest)
+
+    arrays = []
+    for t in (x, y):
+        arrays += [t[..., :half], t[..., half : 2 * half], t[..., 2 * half :] if rest else t]
+    arguments = (*arrays, cos, sin, sign, tile_s, tile_h, tile_d, tile_rest)
     grid = (x.shape[0] * ct.cdiv(x.shape[1], tile_s) * ct.cdiv(x.shape[2], tile_h),)
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
