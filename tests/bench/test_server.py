@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from reference_ops import backend
+from tests.benchmark import bench_matmul
 from tests.benchmark import bench_rms_norm
+from tests.benchmark import peers
 from tilewright import interpret
 from tilewright.bench import server
 from tilewright.bench.clock import Spread
@@ -18,7 +20,7 @@ OPERATOR = {
     "package": "reference_ops",
     "backend": "reference_ops.backend",
     "benchmark": "tests.benchmark.bench_rms_norm",
-    "peers": "tests.benchmark.peers",
+    "peers": peers.__name__,
 }
 SPREAD = Spread(median=2.0, low=1.0, high=3.0)
 
@@ -28,11 +30,10 @@ def _small(monkeypatch):
     monkeypatch.setattr(server.clock, "_LARGEST_COPY", 4096)
     monkeypatch.setattr(bench_rms_norm, "SIZES", [(3, 40), (2, 5)])
     monkeypatch.setattr(bench_rms_norm, "DTYPES", [torch.float16, torch.float32])
-    registry = {name: dict(found) for name, found in backend._REGISTRY.items()}
+    registered = dict(backend._REGISTRY["rms_norm"])
     yield
-    for name, found in backend._REGISTRY.items():
-        found.clear()
-        found.update(registry.get(name, {}))
+    backend._REGISTRY["rms_norm"].clear()
+    backend._REGISTRY["rms_norm"].update(registered)
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ def test_benchmark_of_another_form(serve, tmp_path, monkeypatch):
 
 def test_product_of_matrices_is_the_limit_of_flops(serve, monkeypatch):
     monkeypatch.setattr(server.clock, "_SIDE", {2: 64})
-    monkeypatch.setattr("tests.benchmark.bench_matmul.SIZES", [(16, 16, 16)])
+    monkeypatch.setattr(bench_matmul, "SIZES", [(16, 16, 16)])
     found = serve(name="matmul", function="matmul", benchmark="tests.benchmark.bench_matmul")
     (limits,) = (e for e in found.events if e.event == "limits")
     assert limits.matrix == {"float16": pytest.approx(2 * 64**3 / 2e-3 / 1e12)}  # flops in two milliseconds
