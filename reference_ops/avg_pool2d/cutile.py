@@ -15,7 +15,7 @@ TILE = 1024  # results of a tile
 TILE_W = 256  # of these along the last axis
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {  # by whether indices need 64 bits
-    False: {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=6, default=4)},
+    False: {"num_worker_warps": 4, "occupancy": 4},
     True: {"num_worker_warps": 4, "occupancy": 4},
 }
 

@@ -31,7 +31,8 @@ def _pad(X, Y, BEFORE, VALUE, TILE):
     places, sources = (), ()
     for axis in ct.static_iter(range(Y.ndim)):
         place = index[axis] * TILE[axis] + ct.arange(TILE[axis], dtype=ct.int32)
-        place = place.reshape(ct.static_eval((TILE[axis],) + (1,) * (Y.ndim - 1 - axis)))
+        # The last axis of an array is the first of a tile, which neighbours in a warp go along: they load neighbours
+        place = place.reshape(ct.static_eval((TILE[axis],) + (1,) * axis))
         places += (place,)
         sources += (place - BEFORE[axis],)
     ct.scatter(Y, places, ct.gather(X, sources, padding_value=VALUE))
