@@ -366,28 +366,32 @@ def _move(x, target, before):
     return target
 
 
-def _windows(x, plan, geometry):
-    """See x, or a padded copy of it, as the kernel reads it; TMA wants it aligned, and is many times as fast."""
-    x = _last(x)
-    *_, step_h, step_w = geometry.stride
+def _padded(x, sizes, plan, before, gapless):
+    """Return x (N, H, W, C), or a padded copy of these sizes; TMA wants it aligned, and is many times as fast."""
     unit = 16 // x.element_size()
-    fits = not any(geometry.before) and all(size <= n for size, n in zip(plan.padded, x.shape[1:], strict=True))
+    fits = not any(before) and all(size <= n for size, n in zip(sizes, x.shape[1:], strict=True))
     aligned = x.data_ptr() % 16 == 0 and all(n % unit == 0 for n in x.stride()[:-1]) and max(x.stride()[1:]) < _FAR
-    gapless = x.stride(-1) == 1 and (step_w == 1 or x.stride(-2) == x.shape[-1])
-    if not (fits and aligned and gapless):
-        groups = plan.filters[0]
-        if groups > 1:
-            x = _widened(x.unflatten(-1, (groups, -1)), plan.channels).flatten(-2)
-        x = _move(x, x.new_empty((x.shape[0], *plan.padded)), geometry.before)
+    gapless = x.stride(-1) == 1 and (not gapless or x.stride(-2) == x.shape[-1])
+    if fits and aligned and gapless:
+        return x
+    groups = plan.filters[0]
+    if groups > 1:
+        x = _widened(x.unflatten(-1, (groups, -1)), plan.channels).flatten(-2)
+    return _move(x, x.new_empty((x.shape[0], *sizes)), before)
+
+
+def _windows(x, plan, geometry):
+    """See x (N, H, W, C), with its padding, as the kernel reads it."""
+    *_, step_h, step_w = geometry.stride
     *_, image, row, column, _ = x.stride()
     count = x.shape[0]
     image = image if count > 1 else step_h * row  # a stride that is never used may be beyond 32 bits
     return x.as_strided((count, *plan.windows), (image, step_h * row, row, step_w * column, 1))
 
 
-def _filters(weight, plan):
-    """Return the filters as (groups, O, taps, C), with as many channels as the windows have."""
-    filters = _widened(_last(weight), plan.channels)
+def _filters(filters, plan):
+    """Return filters (O, H, W, C) as (groups, O, taps, C), with the channels of the windows."""
+    filters = _widened(filters, plan.channels)
     if plan.folded:
         filters = _widened(filters.flatten(-2), plan.filters[-1])
     filters = filters.reshape(plan.filters)
@@ -431,7 +435,9 @@ def _convolve(x, weight, arrays, rest, groups, geometry):
         _convolve_depthwise(x, weight, arrays, rest, geometry)
         return
     plan = _plan(x.device, x.element_size(), images, weight.shape[1], weight.shape[0] // groups, groups, geometry)
-    windows, filters = _windows(x, plan, geometry), _filters(weight, plan)
+    images = _padded(_last(x), plan.padded, plan, geometry.before, geometry.stride[-1] > 1)
+    windows = _windows(images, plan, geometry)
+    filters = _filters(_last(weight), plan)
     arrays = [_grouped(array, groups) for array in arrays]
     arguments = (windows, filters, *arrays, *rest)
     ct.launch(torch.cuda.current_stream(x.device), (plan.blocks,), plan.kernel, (*arguments, *plan.constants))

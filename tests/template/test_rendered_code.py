@@ -67,6 +67,8 @@ def combinations() -> dict[str, dict[str, Any]]:
     ):
         op = f"conv_{variant}" + ("_bias" if bias else "") + {"r": "_scale", "a": "_alpha"}.get(epilogue[:1], "")
         found[op] = {"family": "conv", "variant": variant, "bias": bias, "epilogue": epilogue}
+        transposed = variant.replace("conv", "conv_transpose")
+        found[f"transpose_{op}"] = {**found[op], "family": "conv_transpose", "variant": transposed}
     for variant, rank in itertools.product(
         ["max_pool", "max_pool_with_indices", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool"], [1, 2, 3]
     ):

@@ -36,6 +36,7 @@ EPILOGUES: list[dict[str, Any]] = [
         ("matmul", "linear"),
         ("conv", "conv2d"),
         ("conv", "conv3d"),
+        ("conv_transpose", "conv_transpose2d"),
     )
     for epilogue in ("relu(acc) * zza * zzc, zzc=1.0", "zzd = acc * zzc; zzd, zzc=1.0", "acc")
 ]
@@ -122,7 +123,9 @@ def test_a_name_of_a_formula_is_used_for_nothing_else(answers, layout):
 def test_a_name_of_an_epilogue_is_used_for_nothing_else(answers, layout):
     template = (SOURCE.partials / "formula.jinja").read_text()
     family = answers["family"]
-    own = set(re.findall(r"'(\w+)'", re.search(rf"set taken_by_{family} = (\[.*?\])", template)[1])) | {"x", "weight"}
+    own = set(
+        re.findall(r"'(\w+)'", re.search(rf"set taken_by_{family.removesuffix('_transpose')} = (\[.*?\])", template)[1])
+    ) | {"x", "weight"}
     for file, tree in rendered(answers, layout):
         for function in functions(tree):
             if OWN & bound(function):

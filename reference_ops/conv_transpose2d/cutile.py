@@ -1,0 +1,465 @@
+"""cuTile backend of conv_transpose2d."""
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+ConstBool = ct.Constant[bool]
+
+ZERO = ct.PaddingMode.ZERO
+
+
+@dataclass(frozen=True)
+class _Config:
+    """A tile (positions, channels of the result, channels of x), and how its kernel runs."""
+
+    tile: tuple[int, int, int]
+    num_ctas: int = 1  # blocks that share a tile
+    persistent: bool = False  # one wave of blocks, each of which loads its next tile while it stores the last
+
+    @functools.cached_property
+    def kernel(self):
+        kernel = _conv_transpose2d_kernel
+        return kernel.replace_hints(num_ctas=self.num_ctas)
+
+    def suits(self, multiprocessors, channels, tiles):
+        """Whether nearly all multiprocessors are busy with tiles that are at least half full."""
+        waves = tiles * self.num_ctas / multiprocessors
+        return self.tile[1] < 2 * channels and waves >= (2 if self.persistent else 0.9)
+
+
+# By bytes of an element and the first major compute capability that they are for: the first that suits is taken, else
+# the last. Chosen by the registers that they need.
+CONFIGS = {
+    2: {
+        8: (_Config((128, 128, 32)), _Config((64, 64, 32))),
+        9: (
+            _Config((128, 256, 64), persistent=True),
+            _Config((128, 256, 64)),
+            _Config((128, 128, 64)),
+            _Config((256, 64, 64)),
+            _Config((128, 64, 64)),
+            _Config((64, 64, 64)),
+        ),
+        10: (_Config((128, 128, 64)), _Config((128, 64, 64)), _Config((64, 64, 64))),
+        12: (_Config((128, 128, 64)), _Config((64, 64, 64))),
+    },
+    4: {8: (_Config((64, 64, 16)),), 9: (_Config((128, 128, 8)), _Config((64, 64, 16)))},
+}
+MOVED = 4096  # elements that a block copies where x must be padded
+
+
+@ct.kernel
+def _conv_transpose2d_move_kernel(
+    X: ct.IndexedWithInt64,
+    Target: ct.IndexedWithInt64,
+    before: tuple[int, ...],
+    CHANNELS_LAST: ConstBool,
+    TILE_W: ConstInt,
+    TILE_C: ConstInt,
+):
+    """Target (N, H, W, C) = X moved by `before`, with zeros around it."""
+    tiles_w = ct.num_tiles(Target, 2, (1, 1, TILE_W, TILE_C))
+    tiles_c = ct.num_tiles(Target, 3, (1, 1, TILE_W, TILE_C))
+    line, tile = ct.bid(0) // (tiles_w * tiles_c), ct.bid(0) % (tiles_w * tiles_c)
+    w, c = tile // tiles_c, tile % tiles_c
+    n, h = line // Target.shape[1], line % Target.shape[1]
+
+    # What is outside of X, also before its start, is read as zero.
+    x = w * TILE_W - before[1] + ct.arange(TILE_W, dtype=ct.int32)
+    channels = c * TILE_C + ct.arange(TILE_C, dtype=ct.int32)
+    if CHANNELS_LAST:
+        tx = ct.gather(X, (n, h - before[0], x[:, None], channels[None, :]))
+    else:  # neighbours in memory are neighbours along W
+        tx = ct.gather(X, (n, h - before[0], x[None, :], channels[:, None])).transpose()
+    ct.store(Target, (n, h, w, c), tx.reshape((1, 1, TILE_W, TILE_C)))
+
+
+@ct.kernel(num_worker_warps=8)
+def _conv_transpose2d_kernel(
+    X,
+    Weight,
+    Out,
+    tiles: int,
+    KERNEL: ct.Constant,
+    STRIDE: ct.Constant,
+    DILATION: ct.Constant,
+    TILE: ct.Constant,
+    TILE_O: ConstInt,
+    TILE_C: ConstInt,
+    PERSISTENT: ConstBool,
+):
+    """Convolve X, padded and channels last, one tile to a block or, where PERSISTENT, several.
+
+    X is (N, H / stride, stride, W / stride, stride * C), Weight (groups, O, taps, C), Out (N, H, W, groups, O).
+    """
+    TILE_N, TILE_H, TILE_W = TILE
+    KERNEL_H, KERNEL_W = KERNEL
+    STRIDE_H, STRIDE_W = STRIDE
+    TAPS = KERNEL_H * KERNEL_W
+    TILE_OUT = (TILE_N, TILE_H, TILE_W, 1, TILE_O)
+    tiles_n, tiles_h = ct.num_tiles(Out, 0, TILE_OUT), ct.num_tiles(Out, 1, TILE_OUT)
+    tiles_w, tiles_o = ct.num_tiles(Out, 2, TILE_OUT), ct.num_tiles(Out, 4, TILE_OUT)
+    groups = Out.shape[3]
+    # Neighbouring taps read overlapping tiles of X.
+    windows = X.tiled_view((TILE_N, TILE_H, 1, TILE_W, TILE_C), padding_mode=ZERO, traversal_steps=(1, 1, 1, 1, TILE_C))
+    steps = ct.cdiv(Weight.shape[3], TILE_C)
+
+    def compute(tile):
+        tile, o = tile // tiles_o, tile % tiles_o
+        tile, w = tile // tiles_w, tile % tiles_w
+        tile, h = tile // tiles_h, tile % tiles_h
+        g, n = tile // tiles_n, tile % tiles_n
+
+        tacc = ct.zeros((TILE_N * TILE_H * TILE_W, TILE_O), ct.float32)
+        for step in range(TAPS * steps):
+            tap, c = step // steps, step % steps
+            y, x = tap // KERNEL_W * DILATION[0], tap % KERNEL_W * DILATION[1]
+            row, column = h * TILE_H + y // STRIDE_H, w * TILE_W + x // STRIDE_W
+            channel = (x % STRIDE_W * groups + g) * steps + c
+            tx = windows.load((n * TILE_N, row, y % STRIDE_H, column, channel))
+            tx = tx.reshape((TILE_N * TILE_H * TILE_W, TILE_C))
+            tweight = ct.load(Weight, (g, o, tap, c), (1, TILE_O, 1, TILE_C), padding_mode=ZERO)
+            tacc = ct.mma(tx, tweight.reshape((TILE_O, TILE_C)).transpose(), tacc)
+
+        ct.store(Out, (n, h, w, g, o), tacc.astype(Out.dtype).reshape(TILE_OUT))
+
+    if PERSISTENT:
+        for tile in range(ct.bid(0), tiles, ct.num_blocks(0)):
+            compute(tile)
+    else:
+        compute(ct.bid(0))
+
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_RANK = 2  # dimensions of an image
+_FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
+_MOST_LINES = 2**22  # of images in one launch, so that a grid holds the tiles of all
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """How a filter moves over an image; one number for each of H, W."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    sizes: tuple[int, ...]  # of the result
+    needed: tuple[int, ...]  # of the padded image
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """Every stride-th element of the result along one axis: a convolution of x with some of the taps, in reverse."""
+
+    start: int  # first element of the result
+    stride: int
+    taps: tuple[int, ...]
+    step: int  # between taps
+    first: int  # element of x that the last tap meets first, negative where that is a zero before it
+    dilation: int
+    size: int
+
+    @property
+    def needed(self):
+        """What of x is read, from the first element on."""
+        return self.size + (max(len(self.taps), 1) - 1) * self.dilation
+
+
+def _phases(kernel, stride, dilation, padding, size):
+    """Split one axis of the result into its phases."""
+    common = math.gcd(dilation, stride)
+    phases = []
+    for start in range(min(stride, size)):
+        taps = tuple(tap for tap in range(kernel) if (start + padding - tap * dilation) % stride == 0)
+        first = (start + padding - taps[-1] * dilation) // stride if taps else 0
+        outputs = ct.cdiv(size - start, stride)
+        phases.append(_Phase(start, stride, taps, stride // common, first, dilation // common, outputs))
+    return tuple(phases)
+
+
+def _per_axis(name, value, least):
+    """One whole number for each axis of an image."""
+    numbers = (value,) * _RANK if isinstance(value, int) else tuple(value)
+    if len(numbers) != _RANK or not all(isinstance(number, int) and number >= least for number in numbers):
+        raise ValueError(f"{name} is {value}; it must be a whole number of at least {least}, or {_RANK} of them")
+    return numbers
+
+
+@functools.lru_cache(maxsize=4096)
+def _axes(shape, filters, stride, padding, output_padding, groups, dilation):
+    """Check the shapes of x and weight, and the options; return the sizes of the result and the phases of each axis."""
+    if len(shape) != 4:
+        raise ValueError(f"x has shape {shape}; it must be (N, C, H, W)")
+    if not isinstance(groups, int) or not 0 < groups <= shape[1] or shape[1] % groups:
+        raise ValueError(f"groups is {groups}; it must divide the {shape[1]} channels of x")
+    if len(filters) != 4 or filters[0] != shape[1]:
+        found = f"{filters} beside x {shape}"
+        raise ValueError(f"weight has shape {found}; it must be (C, O / groups, KH, KW)")
+    stride, dilation = _per_axis("stride", stride, 1), _per_axis("dilation", dilation, 1)
+    padding, more = _per_axis("padding", padding, 0), _per_axis("output_padding", output_padding, 0)
+    if any(n >= max(steps) for n, *steps in zip(more, stride, dilation, strict=True)):
+        found = f"{output_padding} beside stride {stride} and dilation {dilation}"
+        raise ValueError(f"output_padding is {found}; it must be less than one of them")
+    options = zip(shape[2:], filters[2:], stride, padding, dilation, more, strict=True)
+    sizes = tuple((n - 1) * step - 2 * zeros + (taps - 1) * gap + 1 + end for n, taps, step, zeros, gap, end in options)
+    if min(sizes) < 1 or min(filters[2:]) < 1:
+        raise ValueError(f"padding is {padding} beside x {shape} and weight {filters}; it leaves nothing of the result")
+    axes = zip(filters[2:], stride, dilation, padding, sizes, strict=True)
+    return sizes, tuple(_phases(*axis) for axis in axes)
+
+
+def _check_operands(**operands):
+    """Require tensors of one supported dtype on one CUDA device."""
+    first, leader = next(iter(operands.items()))
+    for name, x in operands.items():
+        if not isinstance(x, torch.Tensor) or x.dtype not in _DTYPES:
+            found = getattr(x, "dtype", type(x).__name__)
+            raise TypeError(f"{name} is {found}; it must be a tensor of float32, float16, bfloat16")
+        if x.dtype != leader.dtype:
+            raise TypeError(f"{name} is {x.dtype}; it must be {leader.dtype}, as {first} is")
+        if not x.is_cuda:
+            raise ValueError(f"{name} is on {x.device}; it must be on a CUDA device")
+        if x.device != leader.device:
+            raise ValueError(f"{name} is on {x.device}; it must be on {leader.device}, as {first} is")
+
+
+def _power_of_two(n):
+    """Smallest power of two that is at least `n`."""
+    return 1 << (n - 1).bit_length()
+
+
+def _window(positions, images, rows, columns):
+    """Split a tile of so many positions into (images, rows, columns), so that few are beyond the edges."""
+    windows = [
+        (positions >> (h + w), 1 << h, 1 << w)
+        for w in reversed(range(min(positions, _power_of_two(columns)).bit_length()))
+        for h in range(min(positions >> w, _power_of_two(rows)).bit_length())
+        if positions >> (h + w) <= _power_of_two(images)
+    ]
+    width = min(positions, _power_of_two(columns))
+    windows = windows or [(1, positions // width, width)]
+    return min(windows, key=lambda window: _tiles(window, (images, rows, columns)))
+
+
+def _tiles(tile, shape):
+    """Tiles that cover an array of this shape."""
+    return math.prod(ct.cdiv(size, step) for size, step in zip(shape, tile, strict=True))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a convolution becomes a product of matrices."""
+
+    kernel: Any  # with its hints
+    blocks: int
+    channels: int  # of a group, padded
+    padded: tuple[int, ...]  # image (H, W, C)
+    windows: tuple[int, ...]  # the same as the kernel reads it, (H / stride, stride, W / stride, stride * C)
+    filters: tuple[int, ...]  # (groups, O, taps, C)
+    folded: bool  # whether all taps of a row are one
+    constants: tuple[Any, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(device, itemsize, images, in_channels, out_channels, groups, geometry):
+    """Choose tiles, hints and arrays for a convolution of this size; channels are those of one group."""
+    *_, step_h, step_w = strides = geometry.stride
+    *outer, kernel_w = taps = geometry.kernel
+    # The taps of a row are neighbours in memory: where there are few channels, they make one tap with more of them.
+    folded = groups == 1 and geometry.dilation[-1] == 1 and 1 < kernel_w <= 64 // in_channels
+    unit = 16 // itemsize  # elements in 16 bytes, of which TMA wants the strides to be multiples
+    step = unit // math.gcd(unit, step_w) if folded else unit
+    terms = _multiple(in_channels, step) * (kernel_w if folded else 1)
+
+    properties = torch.cuda.get_device_properties(device)
+    generations = CONFIGS[itemsize]
+    *depth, rows, columns = geometry.sizes
+    for config in generations[max(major for major in generations if major <= properties.major)]:
+        positions, tile_o, tile_c = config.tile
+        window = _window(positions, images, rows, columns)
+        tiles = _tiles((*window, tile_o), (images * math.prod(depth), rows, columns, out_channels)) * groups
+        if config.suits(properties.multi_processor_count, out_channels, tiles):
+            break
+    tile_c = max(32 // itemsize, min(tile_c, _power_of_two(terms)))
+    blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
+
+    if groups > 1 or (step_w > 1 and not folded):
+        step = tile_c  # no tile has channels of two groups, or of two columns
+    channels = _multiple(in_channels, step)
+    *depth, rows, columns = geometry.needed
+    rows, columns = _multiple(rows, step_h), _multiple(columns, step_w)
+    filters = (groups, out_channels, math.prod(taps), channels)
+    windows = (rows // step_h, step_h, columns // step_w, step_w * groups * channels)
+    if folded:
+        filters = (1, out_channels, math.prod(outer), _multiple(terms, unit))
+        windows = (*windows[:2], geometry.sizes[-1], terms)
+        taps, strides = (*outer, 1), (*strides[:-1], 1)
+    constants = (tiles, taps, strides, geometry.dilation, window, tile_o, tile_c, config.persistent)
+    padded = (*depth, rows, columns, groups * channels)
+    return _Plan(config.kernel, blocks, channels, padded, windows, filters, folded, constants)
+
+
+def _multiple(n, step):
+    """Smallest multiple of `step` that is at least `n`."""
+    return ct.cdiv(n, step) * step
+
+
+def _last(x):
+    """See x (N, C, H, W) as (N, H, W, C)."""
+    return x.permute(0, 2, 3, 1)
+
+
+def _widened(x, size):
+    """Return x with zeros at the end of its last dimension, or x itself where that has the size."""
+    if x.shape[-1] == size:
+        return x
+    wide = x.new_zeros((*x.shape[:-1], size))
+    wide[..., : x.shape[-1]] = x
+    return wide
+
+
+def _shares_memory(out, *operands):
+    """Whether writing the result could change an operand that is still read."""
+    return any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
+
+
+def _move(x, target, before):
+    """Copy x (N, H, W, C) into the target, `before` elements from its start, with zeros around it."""
+    *lines, columns, channels = target.shape
+    tile_c = min(128, _power_of_two(channels))
+    tile_w = min(MOVED // tile_c, _power_of_two(columns))
+    blocks = math.prod(lines) * ct.cdiv(columns, tile_w) * ct.cdiv(channels, tile_c)
+    arguments = (x, target, before, x.stride(-1) == 1, tile_w, tile_c)
+    kernel = _conv_transpose2d_move_kernel
+    ct.launch(torch.cuda.current_stream(x.device), (blocks,), kernel, arguments)
+    return target
+
+
+def _padded(x, sizes, plan, before, gapless):
+    """Return x (N, H, W, C), or a padded copy of these sizes; TMA wants it aligned, and is many times as fast."""
+    unit = 16 // x.element_size()
+    fits = not any(before) and all(size <= n for size, n in zip(sizes, x.shape[1:], strict=True))
+    aligned = x.data_ptr() % 16 == 0 and all(n % unit == 0 for n in x.stride()[:-1]) and max(x.stride()[1:]) < _FAR
+    gapless = x.stride(-1) == 1 and (not gapless or x.stride(-2) == x.shape[-1])
+    if fits and aligned and gapless:
+        return x
+    groups = plan.filters[0]
+    if groups > 1:
+        x = _widened(x.unflatten(-1, (groups, -1)), plan.channels).flatten(-2)
+    return _move(x, x.new_empty((x.shape[0], *sizes)), before)
+
+
+def _windows(x, plan, geometry):
+    """See x (N, H, W, C), with its padding, as the kernel reads it."""
+    *_, step_h, step_w = geometry.stride
+    *_, image, row, column, _ = x.stride()
+    count = x.shape[0]
+    image = image if count > 1 else step_h * row  # a stride that is never used may be beyond 32 bits
+    return x.as_strided((count, *plan.windows), (image, step_h * row, row, step_w * column, 1))
+
+
+def _filters(filters, plan):
+    """Return filters (O, H, W, C) as (groups, O, taps, C), with the channels of the windows."""
+    filters = _widened(filters, plan.channels)
+    if plan.folded:
+        filters = _widened(filters.flatten(-2), plan.filters[-1])
+    filters = filters.reshape(plan.filters)
+    return filters if filters.data_ptr() % 16 == 0 else filters.clone()
+
+
+def _grouped(array, groups):
+    """See an array of the shape of the result as (N, H, W, groups, O)."""
+    array = _last(array).unflatten(-1, (groups, -1))
+    if array.shape[0] == 1:  # a stride that is never used may be beyond 32 bits
+        array = array.as_strided(array.shape, (array.stride(1), *array.stride()[1:]))
+    return array
+
+
+def _convolve(x, weight, arrays, rest, groups, axes):
+    """Convolve x into the last of the arrays, which have its shape, in parts where a kernel's 32 bits do not reach."""
+    images, out = x.shape[0], arrays[-1]
+    far = max(x.numel(), out.numel()) >= _FAR or images * math.prod(out.shape[2:-1]) > _MOST_LINES
+    if images > 1 and far:
+        for x_half, *halves in zip(*(array.tensor_split(2) for array in (x, *arrays)), strict=True):
+            _convolve(x_half, weight, halves, rest, groups, axes)
+        return
+    x = _last(x)
+    weight = weight.unflatten(0, (groups, -1)).movedim(1, -1).flatten(0, 1)  # (O, ..., C)
+    before = tuple(max(0, -min(phase.first for phase in axis)) for axis in axes)
+    needed = tuple(
+        zeros + max(phase.first + phase.needed for phase in axis) for zeros, axis in zip(before, axes, strict=True)
+    )
+    padded = {}  # by the number of channels, which some tiles want to be larger
+    for phases in itertools.product(*axes):
+        kernel = tuple(max(len(phase.taps), 1) for phase in phases)
+        dilation, sizes = tuple(phase.dilation for phase in phases), tuple(phase.size for phase in phases)
+        geometry = _Geometry(kernel, (1,) * len(kernel), dilation, sizes, tuple(phase.needed for phase in phases))
+        channels = (x.shape[-1] // groups, weight.shape[0] // groups)
+        plan = _plan(x.device, x.element_size(), images, *channels, groups, geometry)
+        if plan.channels not in padded:
+            padded[plan.channels] = _padded(x, (*needed, plan.padded[-1]), plan, before, False)
+        image, filters = padded[plan.channels], weight
+        if all(phase.taps for phase in phases):
+            for axis, (phase, zeros) in enumerate(zip(phases, before, strict=True), 1):
+                image = image.narrow(axis, zeros + phase.first, phase.needed)
+            taps = (slice(phase.taps[0], phase.taps[-1] + 1, phase.step) for phase in phases)
+            filters = weight[(slice(None), *taps)].flip(tuple(range(1, 1 + len(phases))))
+        else:  # no tap meets an element of x: the sum of nothing is zero, as is the product of zeros
+            image = x.new_zeros((images, *geometry.needed, image.shape[-1]))
+            filters = weight.new_zeros((weight.shape[0], *kernel, weight.shape[-1]))
+        part = (slice(None), slice(None), *(slice(phase.start, None, phase.stride) for phase in phases))
+        parts = [_grouped(array[part], groups) for array in arrays]
+        arguments = (_windows(image, plan, geometry), _filters(filters, plan), *parts, *rest)
+        ct.launch(torch.cuda.current_stream(x.device), (plan.blocks,), plan.kernel, (*arguments, *plan.constants))
+
+
+@register_impl("conv_transpose2d", backend="cutile")
+def conv_transpose2d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    output_padding: int | tuple[int, int] = 0,
+    groups: int = 1,
+    dilation: int | tuple[int, int] = 1,
+    out: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> torch.Tensor:
+    """Convolve images (N, C, H, W) transposed."""
+    if kwargs:
+        raise TypeError(f"conv_transpose2d got unexpected arguments: {', '.join(kwargs)}")
+    _check_operands(x=x, weight=weight)
+    options = (stride, padding, output_padding, groups, dilation)
+    options = [tuple(option) if isinstance(option, list) else option for option in options]
+    sizes, axes = _axes(x.shape, weight.shape, *options)
+    shape = (x.shape[0], weight.shape[1] * groups, *sizes)
+    channels_last = x.stride(1) == 1 < x.shape[1] and x.movedim(1, -1).is_contiguous()
+    if out is None:
+        out = x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1) if channels_last else x.new_empty(shape)
+        direct = channels_last
+    elif out.shape != shape or out.dtype != x.dtype or out.device != x.device:
+        found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
+        raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
+    else:
+        direct = out.movedim(1, -1).is_contiguous() and not _shares_memory(out, x, weight)
+    if out.numel() == 0:
+        return out
+    result = out if direct else x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1)
+    with torch.cuda.device(x.device):
+        arrays = [result]
+        _convolve(x, weight, arrays, (), groups, axes)
+        if not direct and out.is_contiguous():  # rows of the result become columns
+            lines = result.movedim(1, -1).flatten(1, -2).mT
+            _move(lines[:, None], out.flatten(2)[:, None], (0,) * 2)
+        elif not direct:
+            out.copy_(result)
+    return out

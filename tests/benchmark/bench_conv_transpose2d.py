@@ -1,0 +1,93 @@
+"""Benchmark of conv_transpose2d in TFLOP/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import conv_transpose2d
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(32, 256, 32, 128, 4, 2, 1), (32, 128, 64, 64, 3, 1, 1), (16, 512, 16, 256, 2, 2, 1)]
+
+
+def inputs(N, C, size, K, kernel, stride, groups, dtype, device):
+    scale = (C // groups * kernel**2) ** -0.25  # results are around 1
+    x = scale * torch.randn((N, C, *(size,) * 2), dtype=dtype, device=device)
+    weight = scale * torch.randn((C, K // groups, *(kernel,) * 2), dtype=dtype, device=device)
+    return {
+        "x": x.to(memory_format=torch.channels_last),
+        "weight": weight.to(memory_format=torch.channels_last),
+        "stride": stride,
+        "padding": (kernel - 1) // 2,
+        "groups": groups,
+    }
+
+
+def _out_size(size, kernel, stride):
+    return (size - 1) * stride - 2 * ((kernel - 1) // 2) + kernel
+
+
+def flops(N, C, size, K, kernel, stride, groups, dtype):
+    """A multiplication and an addition for each product."""
+    return 2 * N * C * size**2 * K // groups * kernel**2
+
+
+@register_impl("conv_transpose2d", "torch")
+def reference_conv_transpose2d(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    output_padding: int | tuple[int, int] = 0,
+    groups: int = 1,
+    dilation: int | tuple[int, int] = 1,
+    out: torch.Tensor | None = None,
+):
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=False):
+        return torch.nn.functional.conv_transpose2d(x, weight, None, stride, padding, output_padding, groups, dilation)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["N", "C", "size", "K", "kernel", "stride", "groups"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="TFLOP/s",
+        plot_name=f"conv-transpose2d-{dtype_name}-TFLOPS",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_conv_transpose2d(N, C, size, K, kernel, stride, groups, backend, dtype, device="cuda"):
+    kwargs = inputs(N, C, size, K, kernel, stride, groups, dtype, device)
+    fn = functools.partial(conv_transpose2d, **kwargs, backend=backend)
+    ref = functools.partial(reference_conv_transpose2d, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return flops(N, C, size, K, kernel, stride, groups, dtype) * 1e-9 / ms
+
+
+if __name__ == "__main__":
+    bench_conv_transpose2d.run(print_data=True)
