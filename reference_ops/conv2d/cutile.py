@@ -391,10 +391,13 @@ def _windows(x, plan, geometry):
 
 def _filters(filters, plan):
     """Return filters (O, H, W, C) as (groups, O, taps, C), with the channels of the windows."""
-    filters = _widened(filters, plan.channels)
     if plan.folded:
-        filters = _widened(filters.flatten(-2), plan.filters[-1])
-    filters = filters.reshape(plan.filters)
+        *outer, kernel_w, channels = filters.shape
+        wide = filters.new_zeros((*outer, plan.filters[-1]))
+        taps = wide[..., : kernel_w * plan.channels].unflatten(-1, (kernel_w, -1))
+        taps[..., :channels] = filters
+        return wide.view(plan.filters)
+    filters = _widened(filters, plan.channels).reshape(plan.filters)
     return filters if filters.data_ptr() % 16 == 0 else filters.clone()
 
 
@@ -459,7 +462,7 @@ def conv2d(
         raise TypeError(f"conv2d got unexpected arguments: {', '.join(kwargs)}")
     _check_operands(x=x, weight=weight)
     options = [tuple(option) if isinstance(option, list) else option for option in (stride, padding, dilation)]
-    geometry = _geometry(x.shape, weight.shape, *options, groups)
+    geometry = _geometry(tuple(x.shape), tuple(weight.shape), *options, groups)
     shape = (x.shape[0], weight.shape[0], *geometry.sizes)
     channels_last = x.stride(1) == 1 < x.shape[1] and x.movedim(1, -1).is_contiguous()
     if out is None:

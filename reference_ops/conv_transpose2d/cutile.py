@@ -369,10 +369,13 @@ def _windows(x, plan, geometry):
 
 def _filters(filters, plan):
     """Return filters (O, H, W, C) as (groups, O, taps, C), with the channels of the windows."""
-    filters = _widened(filters, plan.channels)
     if plan.folded:
-        filters = _widened(filters.flatten(-2), plan.filters[-1])
-    filters = filters.reshape(plan.filters)
+        *outer, kernel_w, channels = filters.shape
+        wide = filters.new_zeros((*outer, plan.filters[-1]))
+        taps = wide[..., : kernel_w * plan.channels].unflatten(-1, (kernel_w, -1))
+        taps[..., :channels] = filters
+        return wide.view(plan.filters)
+    filters = _widened(filters, plan.channels).reshape(plan.filters)
     return filters if filters.data_ptr() % 16 == 0 else filters.clone()
 
 
@@ -440,7 +443,7 @@ def conv_transpose2d(
     _check_operands(x=x, weight=weight)
     options = (stride, padding, output_padding, groups, dilation)
     options = [tuple(option) if isinstance(option, list) else option for option in options]
-    sizes, axes = _axes(x.shape, weight.shape, *options)
+    sizes, axes = _axes(tuple(x.shape), tuple(weight.shape), *options)
     shape = (x.shape[0], weight.shape[1] * groups, *sizes)
     channels_last = x.stride(1) == 1 < x.shape[1] and x.movedim(1, -1).is_contiguous()
     if out is None:

@@ -149,7 +149,7 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _MOST_TILES = 2**24 - 1  # of one launch, as many as the blocks of a grid
 LEAST_STEPS = 8  # of a sum that is split, so that loading and multiplying overlap
 MOST_SPLITS = 128
-COMBINED = 64  # columns whose splits a block adds up
+COMBINED = 4096  # elements that a block adds up
 _FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
 
 
@@ -176,7 +176,7 @@ def _splits(device, itemsize, batch, rows, columns, terms):
     """Choose (tile, tiles, splits, steps of each); there is one split unless sums are long and tiles too few."""
     properties = torch.cuda.get_device_properties(device)
     *_, last = configs = _configs(properties, itemsize)
-    single = (config for config in configs if not config.persistent and rows <= config.most_rows)
+    single = (config for config in configs if max(config.tile[:2]) <= 128 and rows <= config.most_rows)
     tile = next((c.tile for c in single if c.tile[0] < 2 * rows and c.tile[1] < 2 * columns), last.tile)
     tiles, fewest = (batch * ct.cdiv(rows, m) * ct.cdiv(columns, n) for m, n, _ in (tile, last.tile))
     steps = ct.cdiv(terms, tile[2])
@@ -245,8 +245,10 @@ def _launch(arrays, rest):
         kernel = _matmul_split_kernel
         ct.launch(stream, (parts * splits,), kernel, (A, B, partial, length, *tile))
         kernel = _matmul_combine_kernel
-        blocks = batch * rows * ct.cdiv(columns, COMBINED)
-        ct.launch(stream, (blocks,), kernel, (partial, *others, *rest, 1 << (splits - 1).bit_length(), COMBINED))
+        height, width = (1 << (n - 1).bit_length() for n in (splits, columns))
+        width = min(COMBINED // height, width)
+        blocks = batch * rows * ct.cdiv(columns, width)
+        ct.launch(stream, (blocks,), kernel, (partial, *others, *rest, height, width))
 
 
 @register_impl("matmul", backend="cutile")
