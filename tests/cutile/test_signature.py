@@ -123,6 +123,14 @@ def test_annotated_constant_is_part_of_the_signature():
     assert signature(constant, (1024,), aligned=True).parameters == (ConstantConstraint(1024),)
 
 
+def test_shape_of_a_tensor_is_no_constant_until_it_is_a_tuple():
+    # A launch says: Could not interpret object of type 'torch.Size' as a constant.
+    with pytest.raises(TypeError, match="'torch.Size' as a constant"):
+        signature(constant, (torch.Size((2, 3)),), aligned=True)
+    expected = TupleConstraint([ConstantConstraint(2), ConstantConstraint(3)])
+    assert signature(constant, ((2, 3),), aligned=True).parameters == (expected,)
+
+
 def test_tuple_is_taken_item_by_item():
     expected = TupleConstraint([ScalarConstraint(ct.int32), ScalarConstraint(ct.float32)])
     assert signature(one, ((1, 2.0),), aligned=True).parameters == (expected,)

@@ -58,6 +58,8 @@ def item_annotations(annotation: Any, length: int) -> Sequence[Any]:
 
 
 def _constraint(value: Any, annotation: Any, aligned: bool) -> ParameterConstraint:
+    if isinstance(value, torch.Size) and getattr(annotation, "constant", False):
+        raise TypeError("Could not interpret object of type 'torch.Size' as a constant: pass tuple(shape)")
     if isinstance(value, tuple):
         items = zip(value, item_annotations(annotation, len(value)), strict=True)
         return TupleConstraint([_constraint(item, each, aligned) for item, each in items])
