@@ -125,7 +125,7 @@ def test_annotated_constant_is_part_of_the_signature():
 
 def test_shape_of_a_tensor_is_no_constant_until_it_is_a_tuple():
     # A launch says: Could not interpret object of type 'torch.Size' as a constant.
-    with pytest.raises(TypeError, match="'torch.Size' as a constant"):
+    with pytest.raises(TypeError, match=r"'torch\.Size' as a constant"):
         signature(constant, (torch.Size((2, 3)),), aligned=True)
     expected = TupleConstraint([ConstantConstraint(2), ConstantConstraint(3)])
     assert signature(constant, ((2, 3),), aligned=True).parameters == (expected,)
