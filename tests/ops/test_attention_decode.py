@@ -152,17 +152,17 @@ class Test_AttentionDecode(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
-    @pytest.mark.parametrize("window", [None, 1, 100], ids=str)
-    @pytest.mark.parametrize("m", [1, 5], ids=str)
-    def test_op_lengths(self, m, window, backend):
+    @pytest.mark.parametrize("arguments", [{"window": None}, {"window": 1}, {"window": 100}], ids=str)
+    @pytest.mark.parametrize("shape", [(6, 4, 2, 1, 300, 16), (6, 4, 2, 5, 300, 16)], ids=str)
+    def test_op_lengths(self, shape, arguments, backend):
         self._setup(backend)
-        kwargs = self.inputs((6, 4, 2, m, 300, 16), self._dtypes[-1])
+        kwargs = self.inputs(shape, self._dtypes[-1])
         kwargs["lengths"] = torch.tensor([0, 1, 3, 64, 299, 300], device=kwargs["q"].device)
         for name in ("k", "v"):  # what lies beyond the keys of a sequence is never used
-            for i, end in enumerate(kwargs["lengths"].tolist()):
-                kwargs[name][i, :, end:] = torch.nan
-        expected = self.reference(**{**kwargs, "k": kwargs["k"].nan_to_num(0.0)}, window=window)
-        result = attention_decode(**kwargs, window=window)
+            for position, end in enumerate(kwargs["lengths"].tolist()):
+                kwargs[name][position, :, end:] = torch.nan
+        expected = self.reference(**{**kwargs, "k": kwargs["k"].nan_to_num(0.0)}, **arguments)
+        result = attention_decode(**kwargs, **arguments)
         torch.testing.assert_close(result, expected, rtol=1e-2, atol=2e-2)
 
     @pytest.mark.parametrize("backend", _backends)
