@@ -45,6 +45,10 @@ CONFIGS = {
     },
     4: {8: (_Config((64, 16), 64, depth=16), _Config((32, 16), 128, 4, depth=16), _Config((32, 8), depth=8))},
 }
+GRADIENT_TILES = {  # by bytes of an element and D, at most: queries or keys in a tile, and warps
+    2: {64: (64, 8), 128: (64, 4), 256: (32, 8)},
+    4: {256: (8, 8)},
+}
 
 
 def _tanh(t):
@@ -67,6 +71,7 @@ def _attention_kernel(
     K,
     V,
     Out,
+    Lse,
     group: int,
     window: int,
     squeeze: float,
@@ -149,9 +154,157 @@ def _attention_kernel(
     tout = ct.mma(tp, values(end - 1), tout)
 
     # A query that sees no key gives zeros
+    lse = ct.where(total == 0.0, math.inf, top * factor + ct.log2(total))
+    ct.store(Lse, (b, h, i), lse.reshape((1, 1, TILE_M)))
     total = ct.where(total == 0.0, 1.0, total)
     tout = ct.truediv(tout, total, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
     ct.store(Out, (b, h, i, 0), tout.astype(Out.dtype).reshape((1, 1, TILE_M, TILE_D)))
+
+
+def _seen(own, column, n, window, CAUSAL: ConstBool, WINDOW: ConstBool):
+    """Whether queries whose own keys are at `own` see the keys at `column`."""
+    seen = column < n
+    if CAUSAL:
+        seen = seen & (column <= own)
+    if WINDOW:
+        seen = seen & (column > own - window) & (column < own + window)
+    return seen
+
+
+def _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP: ConstBool):
+    """Weights of keys, and the gradient of scores whose weights have the gradient `tgrad`."""
+    if SOFTCAP:
+        ts = _tanh(ts * squeeze)
+    tp = ct.where(seen, ct.exp2(ts * factor - lse, flush_to_zero=True), 0.0)
+    tds = tp * (tgrad - delta)
+    if SOFTCAP:
+        tds = tds * (1.0 - ts * ts)
+    return tp, tds
+
+
+@ct.kernel
+def _attention_backward_queries_kernel(
+    Q,
+    K,
+    V,
+    Out,
+    dOut,
+    Lse,
+    Delta,
+    dQ,
+    group: int,
+    window: int,
+    squeeze: float,
+    factor: float,
+    scale: float,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILE_D: ConstInt,
+    CAUSAL: ConstBool,
+    WINDOW: ConstBool,
+    SOFTCAP: ConstBool,
+):
+    """Gradient of a tile of queries; keeps the sums Delta (B, H, M) of gradient times result for that of the keys."""
+    tiles = ct.cdiv(Q.shape[2], TILE_M)
+    head, i = ct.bid(0) // tiles, tiles - 1 - ct.bid(0) % tiles
+    b, h = head // Q.shape[1], head % Q.shape[1]
+    n = K.shape[2]
+    place = i * TILE_M + n - Q.shape[2]  # of the key that belongs to the first query
+    begin, end = 0, n
+    if CAUSAL:
+        end = ct.minimum(n, place + TILE_M)
+    if WINDOW:
+        begin = ct.maximum(place - window + 1, 0) // TILE_N
+        end = ct.minimum(end, place + TILE_M - 1 + window)
+
+    def rows(A):
+        return ct.load(A, (b, h, i, 0), (1, 1, TILE_M, TILE_D), padding_mode=ZERO).reshape((TILE_M, TILE_D))
+
+    def columns(A, j):
+        tile = (1, 1, TILE_D, TILE_N)
+        return ct.load(A, (b, h // group, 0, j), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
+
+    tq, tdout = rows(Q), rows(dOut)
+    lse = ct.load(Lse, (b, h, i), (1, 1, TILE_M), padding_mode=ct.PaddingMode.POS_INF).reshape((TILE_M, 1))
+    delta = ct.sum(tdout.astype(ct.float32) * rows(Out).astype(ct.float32), 1, keepdims=True)
+    ct.store(Delta, (b, h, i), delta.reshape((1, 1, TILE_M)))
+    own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
+    tdq = ct.zeros((TILE_M, TILE_D), ct.float32)
+    for j in range(begin, ct.cdiv(end, TILE_N)):
+        seen = _seen(own, j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :], n, window, CAUSAL, WINDOW)
+        zero = ct.zeros((TILE_M, TILE_N), ct.float32)
+        ts = ct.mma(tq, columns(K, j), zero)
+        tgrad = ct.mma(tdout, columns(V, j), zero)
+        _, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
+        tk = ct.load(K, (b, h // group, j, 0), (1, 1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
+        tdq = ct.mma(tds.astype(K.dtype), tk, tdq)
+    ct.store(dQ, (b, h, i, 0), (tdq * scale).astype(dQ.dtype).reshape((1, 1, TILE_M, TILE_D)))
+
+
+@ct.kernel
+def _attention_backward_keys_kernel(
+    Q,
+    K,
+    V,
+    dOut,
+    Lse,
+    Delta,
+    dK,
+    dV,
+    group: int,
+    window: int,
+    squeeze: float,
+    factor: float,
+    scale: float,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILE_D: ConstInt,
+    CAUSAL: ConstBool,
+    WINDOW: ConstBool,
+    SOFTCAP: ConstBool,
+):
+    """Gradients of a tile of keys and values, summed over the queries of all heads that share them."""
+    tiles = ct.cdiv(K.shape[2], TILE_N)
+    head, j = ct.bid(0) // tiles, ct.bid(0) % tiles
+    b, h = head // K.shape[1], head % K.shape[1]
+    n = K.shape[2]
+    offset = n - Q.shape[2]  # from a query to the key that belongs to it
+    begin, end = 0, Q.shape[2]
+    if WINDOW:
+        begin = ct.maximum(j * TILE_N - window + 1 - offset, 0) // TILE_M
+        end = ct.maximum(ct.minimum(end, (j + 1) * TILE_N - 1 + window - offset), 0)
+    if CAUSAL:
+        begin = ct.maximum(j * TILE_N - offset, 0) // TILE_M
+
+    def keys(A):
+        return ct.load(A, (b, h, j, 0), (1, 1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
+
+    def rows(A, one, i):
+        return ct.load(A, (b, one, i, 0), (1, 1, TILE_M, TILE_D), padding_mode=ZERO).reshape((TILE_M, TILE_D))
+
+    def columns(A, one, i):
+        tile = (1, 1, TILE_D, TILE_M)
+        return ct.load(A, (b, one, 0, i), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
+
+    tk, tv = keys(K), keys(V)
+    column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[:, None]
+    tdk = ct.zeros((TILE_N, TILE_D), ct.float32)
+    tdv = ct.zeros((TILE_N, TILE_D), ct.float32)
+    count = ct.maximum(ct.cdiv(end, TILE_M) - begin, 0)  # of tiles that see the keys, for each head
+    for t in range(group * count):
+        one, i = h * group + t // count, begin + t % count
+        lse = ct.load(Lse, (b, one, i), (1, 1, TILE_M), padding_mode=ct.PaddingMode.POS_INF).reshape((1, TILE_M))
+        delta = ct.load(Delta, (b, one, i), (1, 1, TILE_M), padding_mode=ZERO).reshape((1, TILE_M))
+        own = i * TILE_M + ct.arange(TILE_M, dtype=ct.int32)[None, :] + offset
+        seen = _seen(own, column, n, window, CAUSAL, WINDOW)
+        zero = ct.zeros((TILE_N, TILE_M), ct.float32)
+        ts = ct.mma(tk, columns(Q, one, i), zero)
+        tgrad = ct.mma(tv, columns(dOut, one, i), zero)
+        tp, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
+        tdv = ct.mma(tp.astype(Q.dtype), rows(dOut, one, i), tdv)
+        tdk = ct.mma(tds.astype(Q.dtype), rows(Q, one, i), tdk)
+    ct.store(dK, (b, h, j, 0), (tdk * scale).astype(dK.dtype).reshape((1, 1, TILE_N, TILE_D)))
+    ct.store(dV, (b, h, j, 0), tdv.astype(dV.dtype).reshape((1, 1, TILE_N, TILE_D)))
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -216,23 +369,88 @@ def _plan(device, itemsize, heads, m, d):
     return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
 
 
+def _reachable(*arrays):
+    """Arrays of the same batch, in parts that a grid and 32-bit strides reach."""
+    batch, heads, m = arrays[0].shape[:3]
+    far = any(x.stride(0) >= _FAR for x in arrays)
+    if batch > 1 and (far or batch * heads * max(m, arrays[1].shape[2]) > _MOST_BLOCKS):
+        for one in zip(*(x.split(1) for x in arrays), strict=True):
+            yield from _reachable(*one)
+    else:  # the stride of a batch of one is never used
+        yield [x.as_strided(x.shape, (0, *x.stride()[1:])) for x in arrays] if far else arrays
+
+
+def _numbers(q, k, window, softcap, scale):
+    """What kernels take beside arrays: heads of q for one of k, the window, factors before and after the soft cap."""
+    most = q.shape[2] + k.shape[2]
+    return q.shape[1] // k.shape[1], min(window or most, most), scale / (softcap or 1.0), LOG2E * (softcap or scale)
+
+
 def _launch(arrays, causal, window, softcap, scale):
-    """Launch on (Q, K, V, Out), one batch after the other where the grid or 32-bit strides do not reach."""
     q, k = arrays[:2]
     batch, heads, m, d = q.shape
-    n = k.shape[2]
     kernel, blocks, tile = _plan(q.device, q.element_size(), batch * heads, m, d)
-    far = any(x.stride(0) >= _FAR for x in arrays)
-    if batch > 1 and (far or blocks > _MOST_BLOCKS):
-        for one in zip(*(x.split(1) for x in arrays), strict=True):
-            _launch(one, causal, window, softcap, scale)
-        return
-    if far:  # the stride of a batch of one is never used
-        arrays = [x.as_strided(x.shape, (0, *x.stride()[1:])) for x in arrays]
-    numbers = (heads // k.shape[1], min(window or m + n, m + n), scale / (softcap or 1.0), LOG2E * (softcap or scale))
     constants = (*tile, causal, window is not None, softcap > 0)
+    numbers = _numbers(q, k, window, softcap, scale)
     with torch.cuda.device(q.device):
         ct.launch(torch.cuda.current_stream(q.device), (blocks,), kernel, (*arrays, *numbers, *constants))
+
+
+def _forward(q, k, v, y, *options):
+    """Write the result to y, and return the logarithms of its weights for the gradient."""
+    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    if q.numel() and k.numel():
+        for arrays in _reachable(_readable(q), _readable(k), _readable(v), y, lse):
+            _launch(arrays, *options)
+    else:
+        y.zero_()  # no key is seen
+    return lse
+
+
+@functools.cache
+def _gradient_kernels(warps):
+    queries = _attention_backward_queries_kernel
+    keys = _attention_backward_keys_kernel
+    return queries.replace_hints(num_worker_warps=warps), keys.replace_hints(num_worker_warps=warps)
+
+
+def _launch_backward(arrays, causal, window, softcap, scale):
+    q, k, v, y, dy, lse, delta, dq, dk, dv = arrays
+    batch, heads, m, d = q.shape
+    tile_d = max(16, 1 << (d - 1).bit_length())
+    tiles = GRADIENT_TILES[q.element_size()]
+    side, warps = tiles[min(most for most in tiles if most >= tile_d)]
+    queries_kernel, keys_kernel = _gradient_kernels(warps)
+    numbers = (*_numbers(q, k, window, softcap, scale), scale)
+    constants = (side, side, tile_d, causal, window is not None, softcap > 0)
+    rows = (q, k, v, y, dy, lse, delta, dq)
+    columns = (q, k, v, dy, lse, delta, dk, dv)
+    with torch.cuda.device(q.device):
+        stream = torch.cuda.current_stream(q.device)
+        ct.launch(stream, (batch * heads * ct.cdiv(m, side),), queries_kernel, (*rows, *numbers, *constants))
+        blocks = (batch * k.shape[1] * ct.cdiv(k.shape[2], side),)
+        ct.launch(stream, blocks, keys_kernel, (*columns, *numbers, *constants))
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, *options):
+        y = torch.empty_like(q, memory_format=torch.contiguous_format)
+        lse = _forward(q, k, v, y, *options)
+        ctx.save_for_backward(q, k, v, y, lse)
+        ctx.options = options
+        return y
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        q, k, v, y, lse = ctx.saved_tensors
+        dq, dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+        if q.numel() and k.numel():
+            arrays = [_readable(x) for x in (q, k, v, y, dy)]
+            for part in _reachable(*arrays, lse, torch.empty_like(lse), dq, dk, dv):
+                _launch_backward(part, *ctx.options)
+        return dq, dk, dv, None, None, None, None
 
 
 @register_impl("attention", backend="cutile")
@@ -255,14 +473,15 @@ def attention(
     if out is not None and (out.shape != q.shape or out.dtype != q.dtype or out.device != q.device):
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {tuple(q.shape)} of {q.dtype} on {q.device}")
+    options = (causal, window, softcap, max(q.shape[3], 1) ** -0.5 if scale is None else scale)
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
+        if out is not None:
+            raise ValueError("out is given and an input requires a gradient; use torch.no_grad(), or leave out away")
+        return _Attention.apply(q, k, v, *options)
     shared = out is not None and any(
         t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (q, k, v)
     )
     direct = out is not None and not shared and max(out.stride()[1:]) < _FAR
     y = out if direct else torch.empty_like(q, memory_format=torch.contiguous_format)
-    if q.numel() and k.numel():
-        scale = q.shape[3] ** -0.5 if scale is None else scale
-        _launch([_readable(q), _readable(k), _readable(v), y], causal, window, softcap, scale)
-    else:
-        y.zero_()  # no key is seen
+    _forward(q, k, v, y, *options)
     return y if out is None or direct else out.copy_(y)

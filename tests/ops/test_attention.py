@@ -103,6 +103,9 @@ class Test_Attention(common.PyTestCase):
     def test_op_arguments(self, arguments, backend):
         self._setup(backend)
         kwargs = {**self.inputs(self._ragged[0], self._dtypes[0]), **arguments}
+        for x in kwargs.values():
+            if isinstance(x, torch.Tensor):
+                x.requires_grad_()
         self._check(kwargs, check_stride=False)
 
     @pytest.mark.parametrize("backend", _backends)
@@ -144,6 +147,17 @@ class Test_Attention(common.PyTestCase):
             attention(**{**kwargs, name: kwargs[name].cpu()})
         with pytest.raises(TypeError, match="unknown"):
             attention(**kwargs, unknown=1)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", _aligned + _ragged + _empty, ids=str)
+    def test_op_backward(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        for x in kwargs.values():
+            if isinstance(x, torch.Tensor):
+                x.requires_grad_()
+        self._check(kwargs)
 
     @pytest.mark.large
     @pytest.mark.parametrize("backend", _backends)

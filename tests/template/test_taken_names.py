@@ -49,8 +49,9 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "channel_norm", "variant": name, "backward": True} for name in ("group_norm", "batch_norm")),
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
     *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),
-    *({"family": family, "precision": "3xtf32"} for family in ("attention", "attention_decode")),
     *({"family": "movement", "variant": name} for name in ("transpose", "permute", "pad")),
+    {"family": "attention", "precision": "3xtf32", "backward": True},
+    {"family": "attention_decode", "precision": "3xtf32"},
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),
 ]
 
