@@ -3,6 +3,7 @@
 import functools
 import re
 import threading
+from typing import Annotated
 
 import cuda.tile as ct
 import numpy as np
@@ -203,6 +204,35 @@ def test_step_of_a_range_must_be_positive(step):
 
 
 # Many launches
+
+
+@ct.kernel
+def tell_bools(X, n: ct.Constant):
+    ct.store(X, (0,), ct.static_eval(7 if n is True else n))
+
+
+def test_constants_that_are_equal_in_python_are_different_ones():
+    x = torch.zeros(1)
+    for constant, expected in ((1, 1), (True, 7), (1, 1), (0.5, 0.5)):
+        launch((1,), tell_bools, x, constant)
+        assert x.item() == expected
+
+
+@pytest.mark.skipif(
+    "static_stride_dims" not in ct.ArrayAnnotation.__dataclass_fields__, reason="cuda-tile 1.5 has no static strides"
+)
+def test_arrays_of_one_shape_may_have_any_static_strides():
+    strided = ct.ArrayAnnotation(static_stride_dims=(0,))
+
+    @ct.kernel
+    def kernel(X: Annotated[ct.Array, strided], Y):
+        ct.store(Y, (0,), ct.load(X, (0,), (8,)))
+
+    x = torch.arange(16.0)
+    for view in (x[:8], x[::2], x[:8]):
+        y = torch.zeros(8)
+        launch((1,), kernel, view, y)
+        assert torch.equal(y, view)
 
 
 def test_threads_launch_at_the_same_time():
