@@ -14,6 +14,7 @@ from tilewright.interpret.loops import Exit
 from tilewright.interpret.loops import loop
 from tilewright.interpret.memory.allocations import Memory
 from tilewright.interpret.numbers.dtypes import INT32
+from tilewright.interpret.run import Run
 from tilewright.interpret.run import uniform
 from tilewright.interpret.settings import Settings
 from tilewright.interpret.translate.kernel import TranslatedKernel
@@ -187,7 +188,10 @@ def test_blocks_choose_between_lists_of_arrays():
     assert z.tolist() == [3, 3, 3, 1, 1]
 
 
-def test_parts_have_their_own_slices_of_arrays():
+def test_parts_have_their_own_slices_of_arrays(monkeypatch):
+    steps = []
+    monkeypatch.setattr(Run, "count_step", lambda run: steps.append(run.size))
+
     @ct.kernel
     def kernel(X, Sums):
         b = ct.bid(0)
@@ -202,6 +206,7 @@ def test_parts_have_their_own_slices_of_arrays():
     x, sums = torch.randn(6 * 4), torch.zeros(6 * 4)
     launch(kernel, 6, x, sums)
     torch.testing.assert_close(sums.view(6, 4), x.view(6, 4) * (torch.arange(6) % 3)[:, None])
+    assert len(steps) == 3  # nothing failed, so that all blocks went around together
 
 
 def test_loops_in_loops_end_for_each_block_on_their_own():

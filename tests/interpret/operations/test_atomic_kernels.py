@@ -89,22 +89,31 @@ def test_a_mode_that_is_not_known_is_named(monkeypatch):
         launch(histogram, (8,), torch.zeros(512, dtype=torch.int64), torch.zeros(16, dtype=torch.int32), 64)
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["a branch", "a loop"])
-def test_atomic_operations_before_blocks_disagree_take_effect_in_their_order(inside):
-    @ct.kernel
-    def kernel(Tickets, Counter):
-        b = ct.bid(0)
-        ticket = 0
-        for _ in range(3 if inside else 1):
-            ticket = ct.atomic_add(Counter, 0, 1)
-            if b % 2 == 0:
-                ticket += 100
-        ct.scatter(Tickets, b, ticket)
+@ct.kernel
+def tickets_before_a_branch(tickets, counter):
+    ticket = ct.atomic_add(counter, 0, 1)
+    if ct.bid(0) % 2 == 0:
+        ticket += 100
+    ct.scatter(tickets, ct.bid(0), ticket)
 
-    tickets, counter = torch.zeros(6, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
-    launch(kernel, (6,), tickets, counter)
-    last = [3 * b + 2 if inside else b for b in range(6)]  # of each block, which take turns
-    assert tickets.tolist() == [ticket + 100 * (b % 2 == 0) for b, ticket in enumerate(last)]
+
+@ct.kernel
+def tickets_in_a_loop(tickets, counter):
+    ticket = 0
+    for _ in range(3):
+        ticket = ct.atomic_add(counter, 0, 1)
+        if ct.bid(0) % 2 == 0:
+            ticket += 100
+    ct.scatter(tickets, ct.bid(0), ticket)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "last"), [(tickets_before_a_branch, [0, 1, 2, 3]), (tickets_in_a_loop, [2, 5, 8, 11])]
+)
+def test_atomic_operations_before_blocks_disagree_take_effect_in_the_order_of_blocks(kernel, last):
+    tickets, counter = torch.zeros(4, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    launch(kernel, (4,), tickets, counter)
+    assert tickets.tolist() == [last[0] + 100, last[1], last[2] + 100, last[3]]
 
 
 @ct.kernel
