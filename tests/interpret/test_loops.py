@@ -198,7 +198,7 @@ def test_parts_have_their_own_slices_of_arrays(monkeypatch):
         mine = X.slice(0, 4 * b, 4 * b + 4)
         total = ct.zeros((4,), ct.float32)
         i = 0
-        while i < b % 3:
+        while i < ct.bid(0) % 3:
             total = total + ct.load(mine, (0,), (4,))
             i += 1
         ct.store(Sums, (b,), total)
