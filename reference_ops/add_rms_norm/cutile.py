@@ -150,7 +150,7 @@ def _add_rms_norm_backward_kernel(
     for j in ct.static_iter(range(TILES)):
         tdx = (tgs[j] - txs[j] * slope) * rstd + _load(dS, (i, j), (TILE_M, TILE_N))
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    ct.store(Rstd, (i, 0), rstd)
+    ct.store(Rstd, (i, 0), rstd, allow_tma=False)
 
 
 @ct.kernel
@@ -179,7 +179,7 @@ def _add_rms_norm_long_backward_kernel(
         tg = _gradient(dY, W, (i, j), tile, HAS_W)
         tdx = (tg - _load(X, (i, j), tile) * slope) * rstd + _load(dS, (i, j), tile)
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    ct.store(Rstd, (i, 0), rstd)
+    ct.store(Rstd, (i, 0), rstd, allow_tma=False)
 
 
 @ct.kernel

@@ -151,8 +151,9 @@ def _layer_norm_backward_kernel(
     for j in ct.static_iter(range(TILES)):
         tdx = (tgs[j] - offset - txs[j] * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    ct.store(Mean, (i, 0), mean)
-    ct.store(Rstd, (i, 0), rstd)
+    # TMA stores 16 bytes at a time, so the end of Mean would be the beginning of Rstd
+    ct.store(Mean, (i, 0), mean, allow_tma=False)
+    ct.store(Rstd, (i, 0), rstd, allow_tma=False)
 
 
 @ct.kernel
@@ -184,8 +185,9 @@ def _layer_norm_long_backward_kernel(
         tg = _gradient(dY, W, (i, j), tile, HAS_W)
         tdx = (tg - offset - (_load(X, (i, j), tile) - mean) * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    ct.store(Mean, (i, 0), mean)
-    ct.store(Rstd, (i, 0), rstd)
+    # TMA stores 16 bytes at a time, so the end of Mean would be the beginning of Rstd
+    ct.store(Mean, (i, 0), mean, allow_tma=False)
+    ct.store(Rstd, (i, 0), rstd, allow_tma=False)
 
 
 @ct.kernel

@@ -128,7 +128,7 @@ def _rms_norm_backward_kernel(
     for j in ct.static_iter(range(TILES)):
         tdx = (tgs[j] - txs[j] * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    ct.store(Rstd, (i, 0), rstd)
+    ct.store(Rstd, (i, 0), rstd, allow_tma=False)
 
 
 @ct.kernel
@@ -156,7 +156,7 @@ def _rms_norm_long_backward_kernel(
         tg = _gradient(dY, W, (i, j), tile, HAS_W)
         tdx = (tg - _load(X, (i, j), tile) * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    ct.store(Rstd, (i, 0), rstd)
+    ct.store(Rstd, (i, 0), rstd, allow_tma=False)
 
 
 @ct.kernel
