@@ -5,6 +5,7 @@ BIN = $(abspath $(VENV))/bin
 OP ?=
 DEST ?=
 NEW ?=
+ARCH ?= sm_90
 
 .DEFAULT_GOAL := help
 .PHONY: help new verify lint types layers test releases operators reference bench clean
@@ -40,8 +41,8 @@ releases: $(VENV)/.ready  ## the tests of the interpreter, and of what rules say
 	  PYTHONPATH=$$older $(BIN)/python -m pytest -q -n auto tests/cutile tests/interpret tests/rules/test_*snippets*.py || exit 1; \
 	done
 
-operators: $(VENV)/.ready  ## verify every reference operator
-	$(BIN)/tilewright verify
+operators: $(VENV)/.ready  ## verify every reference operator, compiled for ARCH; with ARCH= for all architectures
+	$(BIN)/tilewright verify $(addprefix --arch ,$(ARCH))
 
 reference: $(VENV)/.ready  ## render the reference operators anew from their recorded answers
 	for answers in .tilewright/ops/*.yml; do $(BIN)/copier copy -q -f --data-file $$answers template . || exit 1; done
