@@ -15,9 +15,9 @@ SIZES = [(32, 256, 32, 128, 4, 2, 1), (32, 128, 64, 64, 3, 1, 1), (16, 512, 16, 
 
 
 def inputs(N, C, size, K, kernel, stride, groups, dtype, device):
-    scale = (C // groups * kernel**2) ** -0.25  # results are around 1
-    x = scale * torch.randn((N, C, *(size,) * 2), dtype=dtype, device=device)
-    weight = scale * torch.randn((C, K // groups, *(kernel,) * 2), dtype=dtype, device=device)
+    x = torch.randn((N, C, *(size,) * 2), dtype=dtype, device=device)
+    weight = torch.randn((C, K // groups, *(kernel,) * 2), dtype=dtype, device=device)
+    weight *= (C // groups * kernel**2) ** -0.5  # results are around 1
     return {
         "x": x.to(memory_format=torch.channels_last),
         "weight": weight.to(memory_format=torch.channels_last),

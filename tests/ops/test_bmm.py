@@ -189,8 +189,8 @@ class Test_Bmm(common.PyTestCase):
         self._setup(backend)
         kwargs = self.inputs((16, 32, 64), self._dtypes[0])
         kwargs["a"] = kwargs["a"].expand(3, -1, -1)
-        stacks = kwargs[name].expand(2, *kwargs[name].shape)
-        for wrong in (kwargs[name][1:], stacks, kwargs[name].flatten()[0]):
+        repeats = kwargs[name].expand(2, *kwargs[name].shape)
+        for wrong in (kwargs[name][1:], repeats, kwargs[name].flatten()[0]):
             with pytest.raises(ValueError, match=f"{name} has shape"):
                 bmm(**{**kwargs, name: wrong})
 

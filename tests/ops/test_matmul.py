@@ -173,8 +173,8 @@ class Test_Matmul(common.PyTestCase):
     def test_op_shapes_that_do_not_fit(self, name, backend):
         self._setup(backend)
         kwargs = self.inputs((16, 32, 64), self._dtypes[0])
-        stacks = kwargs[name].expand(2, 2, *kwargs[name].shape)
-        for wrong in (kwargs[name][1:], stacks, kwargs[name].flatten()[0]):
+        repeats = kwargs[name].expand(2, 2, *kwargs[name].shape)
+        for wrong in (kwargs[name][1:], repeats, kwargs[name].flatten()[0]):
             with pytest.raises(ValueError, match=f"{name} has shape"):
                 matmul(**{**kwargs, name: wrong})
 
