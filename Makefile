@@ -32,7 +32,7 @@ layers: $(VENV)/.ready  ## import-linter
 	$(BIN)/lint-imports
 
 test: $(VENV)/.ready  ## the tests of this repository
-	$(BIN)/python -m pytest -q -m "not slow" -n auto tests
+	$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal tests
 
 releases: $(VENV)/.ready  ## the tests of the interpreter, and of what rules say, on older releases of cuda-tile
 	for release in 1.5.0 1.6.0; do \
@@ -42,7 +42,8 @@ releases: $(VENV)/.ready  ## the tests of the interpreter, and of what rules say
 	done
 
 operators: $(VENV)/.ready  ## verify every reference operator, compiled for ARCH; with ARCH= for all architectures
-	$(BIN)/tilewright verify $(addprefix --arch ,$(ARCH))
+	ls reference_ops/*/interface.py | cut -d/ -f2 | xargs -P $$(getconf _NPROCESSORS_ONLN) -I OP \
+	  sh -c 'text=$$($(BIN)/tilewright verify OP --jobs 1 $(addprefix --arch ,$(ARCH)) 2>&1); status=$$?; echo "$$text"; exit $$status'
 
 reference: $(VENV)/.ready  ## render the reference operators anew from their recorded answers
 	for answers in .tilewright/ops/*.yml; do $(BIN)/copier copy -q -f --data-file $$answers template . || exit 1; done
