@@ -108,7 +108,12 @@ def test_ruff_complains_about_lint_and_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("layout", "placement"),
-    [("standalone", None), ("tilegym", "main"), ("tilegym", "experimental"), ("single_file", None)],
+    [
+        ("standalone", None),
+        ("tilegym", "main"),
+        pytest.param("tilegym", "experimental", marks=pytest.mark.slow),  # `main` in other folders
+        ("single_file", None),
+    ],
 )
 def test_ruff_finds_nothing_for_any_answers(layout: str, placement: str | None, tmp_path: Path) -> None:
     for op, answers in combinations().items():
