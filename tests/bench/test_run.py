@@ -54,6 +54,12 @@ def test_hang_costs_the_contestant(measure):
     assert contestants(found)["torch"] == ("ok", "")
 
 
+def test_end_in_good_order_costs_the_contestant(measure):
+    (found,) = measure("leaving")
+    assert contestants(found)["leave"] == ("failed", "the process ended")
+    assert contestants(found)["torch"] == ("ok", "")
+
+
 def test_unusable_gpu_costs_the_contestant_that_made_it_so(measure):
     (found,) = measure("poisoned")
     assert contestants(found) == {
@@ -66,6 +72,15 @@ def test_unusable_gpu_costs_the_contestant_that_made_it_so(measure):
 def test_child_that_cannot_work_is_no_endless_loop(measure):
     broken, fine = measure("broken", "fine")
     assert (broken.error, broken.failed) == ("ImportError: no such package", True)
+    assert contestants(fine)["cutile"] == ("ok", "")
+
+
+@pytest.mark.parametrize("first", ["fine", "refused"])
+def test_operator_that_is_complete_is_not_blamed_for_the_next(measure, first):
+    (alone,) = measure(first)
+    complete, broken, fine = measure(first, "broken", "fine")
+    assert complete == alone
+    assert broken.error == "ImportError: no such package"
     assert contestants(fine)["cutile"] == ("ok", "")
 
 

@@ -81,6 +81,10 @@ def test_every_problem_and_contestant(serve):
     assert found.measured[0].milliseconds == {"median": 2.0, "low": 1.0, "high": 3.0}
 
 
+def test_end_of_an_operator_is_told(serve):
+    assert [e.event for e in serve().events].index("complete") == len(serve().events) - 1
+
+
 def test_limit_is_measured_in_the_same_run(serve):
     found = serve()
     (limits,) = (e for e in found.events if e.event == "limits")

@@ -15,6 +15,7 @@ CONTESTANTS = {
     "fine": ("cutile", "torch"),
     "crashing": ("cutile", "crash", "torch"),
     "hanging": ("cutile", "hang", "torch"),
+    "leaving": ("cutile", "leave", "torch"),
     "poisoned": ("cutile", "poison", "torch"),
     "wrong": ("lie", "torch"),
     "refused": (),
@@ -31,6 +32,8 @@ def measure(name: str) -> dict[str, object]:
         os.kill(os.getpid(), signal.SIGSEGV)
     if name == "hang":
         time.sleep(600)
+    if name == "leave":
+        sys.exit()
     found = {"verdict": "ok", "milliseconds": None, "error": ""}
     if name in SECONDS:
         found["milliseconds"] = {"median": SECONDS[name], "low": SECONDS[name] * 0.8, "high": SECONDS[name] * 1.25}
@@ -59,6 +62,7 @@ def main() -> None:
                 say("measured", operator=name, index=0, **measure(contestant))
                 if contestant == "poison":
                     sys.exit("the GPU is unusable")
+        say("complete", operator=name)
 
 
 if __name__ == "__main__":

@@ -104,10 +104,13 @@ class Bench:
                     if kind == "gpu":
                         self.gpu = event
                         continue
-                    while waiting[0].operator.name != event["operator"]:
-                        yield waiting.pop(0).benchmark()
                     begun = self._take(waiting[0], kind, event)
-                    learned = learned or kind in ("measured", "refused")
+                    complete = kind in ("refused", "complete")
+                    learned = learned or complete or kind == "measured"
+                    if complete:
+                        yield waiting.pop(0).benchmark()
+                if waiting:
+                    raise ChildEndedError("the process ended")
             except ChildEndedError as error:
                 if begun:
                     index, name = begun
@@ -116,9 +119,6 @@ class Bench:
                 elif not learned:  # another child would end as this one did
                     waiting[0].error = str(error)
                     yield waiting.pop(0).benchmark()
-                return
-        while waiting:
-            yield waiting.pop(0).benchmark()
 
     def _take(self, progress: _Progress, kind: str, event: Event) -> tuple[int, str] | None:
         """Take one event in; returns the contestant that is being measured from now on, if any."""

@@ -74,6 +74,7 @@ def serve(
                 torch.cuda.synchronize()  # raises where the contestant has left the GPU unusable
             del kwargs, expected
             torch.cuda.empty_cache()
+        tell("complete")
 
 
 def _limits(workload: Workload, problems: list[tuple[Problem, torch.dtype]], measure: clock.Clock) -> Limits:
