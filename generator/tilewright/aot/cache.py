@@ -27,8 +27,8 @@ from tilewright.model.kernel import CompiledKernel
 from tilewright.model.kernel import Resources
 from tilewright.model.operator import Operator
 
-VARIABLE = "TILEWRIGHT_CACHE_DIR"  # a folder, or one of _OFF
-_OFF = ("", "0", "off", "none")
+VARIABLE = "TILEWRIGHT_CACHE_DIR"  # a folder, or one of OFF
+OFF = ("", "0", "off", "none")
 _ENTRIES = 1000  # the oldest make room
 _DISTRIBUTIONS = ("tilewright", "cuda-tile", "torch", "tilegym")
 
@@ -69,7 +69,7 @@ def user_cache() -> Cache | None:
     named = os.environ.get(VARIABLE)
     if named is None:
         return Cache(user_cache_path("tilewright") / "compilations")
-    return None if named.lower() in _OFF else Cache(Path(named))
+    return None if named.lower() in OFF else Cache(Path(named))
 
 
 def fingerprint(operator: Operator, request: Mapping[str, object], toolchain: Toolchain) -> str | None:

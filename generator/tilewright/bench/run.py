@@ -20,8 +20,20 @@ from tilewright.model.measurement import Spread
 from tilewright.model.operator import Operator
 
 PATIENCE = 300.0  # seconds for one contestant, which torch.compile may need for a single kernel
-PEERS = "peers.py"  # beside the benchmarks: peers of any operator of the host
+_PEERS = "peers.py"  # beside the benchmarks: peers of any operator of the host
 COMMAND = ("-m", "tilewright.bench")
+
+
+def names(operator: Operator) -> dict[str, str]:
+    """What a child has to know of an operator to load its benchmark."""
+    return {
+        "name": operator.name,
+        "function": operator.function,
+        "package": operator.host.operators_module,
+        "backend": f"{operator.host.import_name}.backend",
+        "benchmark": operator.module(operator.benchmark),
+        "peers": operator.module(operator.benchmark.with_name(_PEERS)),
+    }
 
 
 @dataclass
@@ -36,16 +48,8 @@ class _Progress:
 
     def request(self) -> dict[str, Any]:
         """What the child has to know of it."""
-        operator, host = self.operator, self.operator.host
-        return {
-            "name": operator.name,
-            "function": operator.function,
-            "package": host.operators_module,
-            "backend": f"{host.import_name}.backend",
-            "benchmark": operator.module(operator.benchmark),
-            "peers": operator.module(operator.benchmark.with_name(PEERS)),
-            "done": [(index, name) for index, found in self.measurements.items() for name in found],
-        }
+        done = [(index, name) for index, found in self.measurements.items() for name in found]
+        return {**names(self.operator), "done": done}
 
     def benchmark(self) -> OperatorBenchmark:
         """All of it."""

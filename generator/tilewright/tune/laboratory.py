@@ -10,7 +10,7 @@ from queue import LifoQueue
 from typing import Any
 
 from tilewright.bench.child import Child
-from tilewright.bench.run import PEERS
+from tilewright.bench.run import names
 from tilewright.model.operator import Operator
 from tilewright.tune.guard import Guard
 from tilewright.tune.notebook import Notebook
@@ -149,17 +149,9 @@ class Laboratory:
 
 def _setup(operator: Operator) -> dict[str, Any]:
     """What a child has to know of the operator."""
-    host = operator.host
     return {
         "paths": [str(path) for path in operator.import_paths],
-        "operator": {
-            "name": operator.name,
-            "function": operator.function,
-            "package": host.operators_module,
-            "backend": f"{host.import_name}.backend",
-            "benchmark": operator.module(operator.benchmark),
-            "peers": operator.module(operator.benchmark.with_name(PEERS)),
-        },
+        "operator": names(operator),
         "kernel": {"module": operator.module(operator.kernel), "path": str(operator.path(operator.kernel))},
         "test": operator.module(operator.test),
     }

@@ -14,9 +14,8 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
+from tilewright.aot.cache import OFF
 from tilewright.aot.cache import VARIABLE
-
-_OFF = ("", "0", "off", "none")
 
 
 def folder() -> Path | None:
@@ -24,7 +23,7 @@ def folder() -> Path | None:
     named = os.environ.get(VARIABLE)
     if named is None:
         return user_cache_path("tilewright") / "tunings"
-    return None if named.lower() in _OFF else Path(named) / "tunings"
+    return None if named.lower() in OFF else Path(named) / "tunings"
 
 
 class Notebook:
@@ -32,7 +31,7 @@ class Notebook:
 
     def __init__(self, folder: Path | None, name: str, about: Mapping[str, Any], date: str) -> None:
         self._results: dict[str, Any] = {}
-        self._path = folder and folder / f"{name}-{_digest(json.dumps(about, sort_keys=True))}.jsonl"
+        self._path = folder and folder / f"{name}-{digest(json.dumps(about, sort_keys=True).encode())}.jsonl"
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,15 +46,15 @@ class Notebook:
 
     def find(self, *key: object) -> Any:
         """What was kept under a key, or None."""
-        return self._results.get(_digest(json.dumps(key)))
+        return self._results.get(digest(json.dumps(key).encode()))
 
     def keep(self, found: Any, *key: object) -> None:
         """Keep a result from now on, whatever happens to this process."""
-        digest = _digest(json.dumps(key))
-        self._results[digest] = found
+        name = digest(json.dumps(key).encode())
+        self._results[name] = found
         if self._path:
             with self._path.open("a", encoding="utf-8") as file:
-                file.write("\n" * (not self._ends_with_newline()) + json.dumps({"key": digest, "found": found}) + "\n")
+                file.write("\n" * (not self._ends_with_newline()) + json.dumps({"key": name, "found": found}) + "\n")
 
     def _ends_with_newline(self) -> bool:
         assert self._path
@@ -64,5 +63,6 @@ class Notebook:
             return file.read() == b"\n"
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def digest(content: bytes) -> str:
+    """A short name for some content."""
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -1,7 +1,6 @@
 """Tune an operator: on the GPU that is here, and for other architectures by what the compiler reports."""
 
 import datetime
-import hashlib
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from pathlib import PurePosixPath
 
+from tilewright.aot.compile import Progress
 from tilewright.bench.surroundings import versions
 from tilewright.codemod.table import Place
 from tilewright.codemod.table import Table
@@ -24,9 +24,9 @@ from tilewright.model.tuning import TunedEntry
 from tilewright.tune.laboratory import Laboratory
 from tilewright.tune.laboratory import Size
 from tilewright.tune.notebook import Notebook
+from tilewright.tune.notebook import digest
 from tilewright.tune.notebook import folder
 from tilewright.tune.space import Choices
-from tilewright.tune.tuner import Progress
 from tilewright.tune.tuner import Tuner
 
 
@@ -137,8 +137,8 @@ class _Search:
         operator = self._task.operator
         about = {
             "operator": operator.name,
-            "kernel": _digest(Table(self.text, place, path=operator.kernel).without().encode()),
-            "benchmark": _digest(operator.path(operator.benchmark).read_bytes()),
+            "kernel": digest(Table(self.text, place, path=operator.kernel).without().encode()),
+            "benchmark": digest(operator.path(operator.benchmark).read_bytes()),
             "arch": place.arch,
             "gpu": self.gpu,
             "versions": versions(),
@@ -186,7 +186,3 @@ def _formatted(text: str, path: PurePosixPath, root: Path) -> str:
     command = [sys.executable, "-m", "ruff", "format", "--no-cache", "--stdin-filename", str(path), "-"]
     done = subprocess.run(command, cwd=root, input=text, capture_output=True, text=True, check=False)
     return text if done.returncode else done.stdout
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]

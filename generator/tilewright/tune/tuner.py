@@ -9,6 +9,7 @@ from dataclasses import field
 from itertools import islice
 from pathlib import PurePosixPath
 
+from tilewright.aot.compile import Progress
 from tilewright.codemod.table import Place
 from tilewright.codemod.table import Table
 from tilewright.model.tuning import Basis
@@ -27,7 +28,6 @@ _FINALISTS = 3
 _SLOW = 2.0  # times the best time of a size, at which a candidate is given up
 _WORTH_IT = 1.01  # how much faster a candidate must be to be taken
 _PROBES = 6  # candidates by which an entry shows that it is used
-Progress = Callable[[int, int], None]
 
 
 @dataclass
