@@ -148,6 +148,16 @@ def test_killed_search_goes_on_where_it_was(session, monkeypatch):
     assert session.timed() == again
 
 
+def test_cache_that_is_turned_off(session, monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", "off")
+    monkeypatch.chdir(tmp_path)
+    first = session.run()
+    before = session.timed()
+    assert session.run().after == first.after
+    assert len(session.timed()) == 2 * len(before)
+    assert not (tmp_path / "off").exists()
+
+
 def test_results_are_those_of_a_kernel(session):
     session.run()
     before = session.timed()

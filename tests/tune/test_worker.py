@@ -88,11 +88,16 @@ def test_launches_are_told_apart_by_what_is_launched():
     operator, text = reference("softmax")
     table = Table(text, Place(name="HINTS", arch="sm_90"), path=operator.kernel)
     other = table.replaced(0, {"occupancy": 2})
-    assert other != text
+    failing = text.replace("return _forward(x, dim % span, out)", "_forward(x, dim % span, out), dim[0]")
+    assert text not in (other, failing)
     with Laboratory(operator, "sm_90", jobs=1) as laboratory:
         assert laboratory.benchmark()["names"] == ["M", "N"]
-        own, changed = laboratory.compile([text, other], [(64, 4096), (64, 16384)], "float16")
+        own, failed, again, changed = laboratory.compile(
+            [text, failing, f"{text}# again\n", other], [(64, 4096), (64, 16384)], "float16"
+        )
     assert not own.error
+    assert "'int' object is not subscriptable" in failed.error
+    assert again == own  # whatever was launched before the failure
     assert own.keys[0] != changed.keys[0]
     assert own.keys[1] == changed.keys[1]
 

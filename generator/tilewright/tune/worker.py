@@ -119,6 +119,7 @@ class Compiler:
     def compile(self, text: str, sizes: list[list[int]], dtype: str) -> Reply:
         """For each size what tells its launches apart, and the most bytes that a kernel spills."""
         self._bench.use(text)
+        self._recorder.take()  # what a candidate launched before it failed
         keys, spilled = [], 0
         for size in sizes:
             with OnMeta():
