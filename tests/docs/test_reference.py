@@ -71,6 +71,13 @@ def test_the_readme_has_every_family() -> None:
         assert all(f"`{variant.name}`" in row for variant in family.variants)
 
 
+def test_the_page_on_gradients_says_which_families_have_one() -> None:
+    page = (ROOT / "docs/how-to/need-a-gradient.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\w, ]+) \| (.+) \|$", page, re.MULTILINE)[1:]
+    said = {name: gradient != "none" for names, gradient in rows for name in names.split(", ")}
+    assert said == {family.name: family.backward for family in read_families(locate().partials)}
+
+
 def test_the_readme_shows_files_that_are_rendered(tmp_path: Path) -> None:
     rendered = {str(file.path) for file in render(locate(), {"op": "my_op"}, tmp_path).files}
     shown = re.findall(r"^(\S+/\S+) {2,}\S", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
