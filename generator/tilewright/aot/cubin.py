@@ -1,4 +1,4 @@
-"""Read registers, spills, shared memory and code size of each kernel in a cubin."""
+"""Read registers, spills, shared memory and code size of each kernel in a cubin, and its code."""
 
 import struct
 

@@ -54,19 +54,16 @@ class IgnoredArgument(Rule):
         for each in module.declarations:
             if each.backend != "cutile" or each.function is None:
                 continue
-            offered = {argument.arg for argument in _arguments(module, each.function)}
-            on_device = {node for kernel in module.kernels for node in (kernel.node, *kernel.helpers)}
+            offered = {argument.arg for argument in _arguments(each.function)}
             for function in calls(module).callees(each.function):
-                for argument in _unread(module, function) if function not in on_device else ():
+                for argument in _unread(function):
                     if argument.arg in offered and not _is_explained(argument.arg, function, each.function):
                         said = f"{function.name} does not use {argument.arg}, so what {each.key} is given for it "
                         yield self.finding(module, argument, f"{said}changes nothing: use or refuse it")
 
 
-def _arguments(module: Module, function: Function) -> list[ast.arg]:
-    """What callers pass: all but self, cls and ctx of a method."""
-    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-    return arguments[1:] if isinstance(module.parent(function), ast.ClassDef) else arguments
+def _arguments(function: Function) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
 
 
 def _is_explained(name: str, *functions: Function) -> bool:
@@ -76,8 +73,8 @@ def _is_explained(name: str, *functions: Function) -> bool:
     return any(re.search(r"(?i)unused|not used|ignored", line) for line in lines)
 
 
-def _unread(module: Module, function: Function) -> list[ast.arg]:
+def _unread(function: Function) -> list[ast.arg]:
     """Arguments of which the name is not read anywhere in the function."""
     names = (node for node in walk(function) if isinstance(node, ast.Name))
     used = {name.id for name in names if isinstance(name.ctx, ast.Load | ast.Del)}
-    return [each for each in _arguments(module, function) if each.arg not in used and not each.arg.startswith("_")]
+    return [each for each in _arguments(function) if each.arg not in used and not each.arg.startswith("_")]

@@ -102,16 +102,17 @@ def _index(operation: Operation) -> Value:
     return operation.value("index" if operation.name in ("load", "store") else "indices")
 
 
+def _number(entry: Value) -> Polynomial | None:
+    return entry.number if isinstance(entry, Scalar) else entry.element if isinstance(entry, Tile) else None
+
+
 def _is_known(entry: Value) -> bool:
-    number = entry.number if isinstance(entry, Scalar) else entry.element if isinstance(entry, Tile) else None
+    number = _number(entry)
     return number is not None and not number.has("merge", "other")
 
 
-def _numbers(operation: Operation) -> Iterator[Polynomial]:
-    for entry in entries_of(_index(operation)):
-        number = entry.number if isinstance(entry, Scalar) else entry.element if isinstance(entry, Tile) else None
-        if number is not None:
-            yield number
+def _numbers(operation: Operation) -> list[Polynomial]:
+    return [number for entry in entries_of(_index(operation)) if (number := _number(entry)) is not None]
 
 
 def _axes(operation: Operation) -> set[int]:
@@ -127,11 +128,11 @@ def _dropped(loads: list[Operation], stores: list[Operation]) -> Iterator[tuple[
         remainder = Atom("mod", quotient.key)
         if quotient.kind != "floor" or remainder not in read or not any(each.has("bid") for each in quotient.parts):
             continue
+        whole = quotient.parts[0].atom
         for part, other, said in (
             (quotient, remainder, ("quotient", "remainder")),
             (remainder, quotient, ("remainder", "quotient")),
         ):
-            whole = quotient.parts[0].atom
             if part in written or other not in written or whole is None:
                 continue
             if not any(whole in _outside(number, other) for each in stores for number in _numbers(each)):

@@ -52,11 +52,11 @@ def softmax_kernel(X, Y, TILE: ct.Constant[int]):
         if not flow.named("exp", "exp2"):
             return
         sought = {key for each in flow.named("max") if (key := _along(each)) is not None}
+        summed = {key for each in flow.named("sum") if (key := _along(each)) is not None}
         for operation in flow.named("sum"):
             shape, axis = _along(operation) or (None, None)
             axes = {each for other, each in sought if other == shape}
-            others = {key for each in flow.named("sum") if (key := _along(each)) is not None}
-            if len(axes) == 1 and axis not in axes and not any((shape, each) in others for each in axes):
+            if len(axes) == 1 and axis not in axes and not any((shape, each) in summed for each in axes):
                 message = (
                     f"the sum is along axis {axis}, but the largest element is along axis {axes.pop()}: use one axis"
                 )
