@@ -95,6 +95,20 @@ def test_steps_of_parts_are_those_of_the_batch():
     assert taken == [2 + 2 * 3 * 5]
 
 
+def test_blocks_that_return_and_blocks_that_leave_run_again_in_two_groups():
+    sizes = []
+
+    def body(run):
+        return (Exit.RETURN if uniform(run.blocks % 2 == 0) else Exit.BREAK), ()
+
+    def kernel(run):
+        sizes.append(run.size)
+        loop(run, body, (), (), ())
+
+    run_blocks(kernel, 8)
+    assert sizes == [8, 4, 4]
+
+
 def test_loop_that_one_block_never_leaves_fails():
     def body(run):
         return (Exit.BREAK if uniform(run.blocks < 5) else Exit.CONTINUE), ()

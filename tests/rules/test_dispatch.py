@@ -7,7 +7,9 @@ import pytest
 
 from tests.support.hosts import tiny_host
 from tilewright.rules.collecting import surroundings
+from tilewright.rules.dispatch.snippets import package
 from tilewright.rules.engine import check_files
+from tilewright.rules.engine import check_sources
 from tilewright.rules.finding import Severity
 from tilewright.rules.reading import readable
 
@@ -121,3 +123,19 @@ def test_a_package_that_cannot_ask_for_backends_needs_cutile_anyhow(
 def test_exports(statement: str, found: bool, root: Path, codes: Callable[..., list[str]]) -> None:
     (root / "tiny_ops/more.py").write_text(statement)
     assert codes(Path("tiny_ops/more.py")) == (["TW114"] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("result", "severity"),
+    [
+        ("x * factor", Severity.WARNING),
+        ("x * launch(factor, **kwargs)", Severity.WARNING),
+        ('x * kwargs["scale"]', Severity.INFO),
+        ('x * kwargs.get("scale", factor)', Severity.INFO),
+        ('x * kwargs.pop("scale", factor)', Severity.INFO),
+    ],
+)
+def test_keywords_that_only_the_implementation_takes_may_be_options_of_its_own(result: str, severity: Severity) -> None:
+    files = package(stub="x, factor=1.0", implementation="x, factor=1.0, **kwargs", result=result)
+    report = check_sources({Path(path): text for path, text in files.items()})
+    assert [each.severity for each in report.findings if each.code == "TW106"] == [severity]

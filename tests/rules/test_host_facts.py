@@ -189,6 +189,43 @@ def test_data_that_a_script_makes_for_itself_is_no_argument(code: str, head: str
     assert len(findings(code, text)) == count
 
 
+AFFINE = """
+class Affine(torch.autograd.Function):
+    @staticmethod
+    def forward({inputs}):
+        return x * weight + bias
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, dy):
+        return {returned}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inputs", "returned", "count"),
+    [
+        ("x, weight, bias", "dx, dw, db", 0),
+        ("x, weight, bias", "dw, db", 1),
+        ("x, weight, bias", "dw, dx, db", 1),
+        ("x, weight, bias=0.0", "dx, dw", 0),  # apply may be called without it
+        ("x, weight, bias=0.0", "dw, dx", 1),
+    ],
+)
+def test_with_a_context_of_its_own_all_inputs_of_forward_have_a_gradient(
+    inputs: str, returned: str, count: int
+) -> None:
+    assert len(findings("TW327", AFFINE.format(inputs=inputs, returned=returned))) == count
+
+
+def test_a_gradient_that_may_be_of_two_inputs_is_no_finding() -> None:
+    inputs = "x, weight_first, weight_last"
+    assert findings("TW327", AFFINE.format(inputs=inputs, returned="dx, dweight_last, dweight")) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -202,3 +239,33 @@ def test_data_that_a_script_makes_for_itself_is_no_argument(code: str, head: str
 )
 def test_names_that_appear_otherwise_or_are_expected_to_be_missing_are_no_finding(text: str) -> None:
     assert findings("TW324", f"from pytest import raises\n\n\n{text}\n") == []
+
+
+@pytest.mark.parametrize(("said", "count"), [("out", 1), ("x", 0)])
+def test_where_a_result_may_be_stored_says_nothing_about_arguments(said: str, count: int) -> None:
+    text = f"""
+    def double(x, out):
+        if not {said}.is_contiguous():
+            raise ValueError("must be contiguous")
+        ct.launch(torch.cuda.current_stream(), (ct.cdiv(x.numel(), 1024),), _double_kernel, (x.view(-1), out))
+    """
+    assert len(findings("TW310", text)) == count
+
+
+@pytest.mark.parametrize(("rows", "count"), [("1", 1), ("64", 0)])
+def test_rows_one_by_one_are_too_many_for_the_second_axis(rows: str, count: int) -> None:
+    text = f"""
+    def double(x, y):
+        grid = (1, ct.cdiv(x.numel(), {rows}))
+        ct.launch(torch.cuda.current_stream(), grid, _double_kernel, (x, y))
+    """
+    assert len(findings("TW304", text)) == count
+
+
+@pytest.mark.parametrize(("given", "count"), [("plan.x, plan.y", 0), ("plan.y, plan.x", 1)])
+def test_fields_are_known_by_their_names(given: str, count: int) -> None:
+    text = f"""
+    def double(plan):
+        ct.launch(torch.cuda.current_stream(), plan.grid, _double_kernel, ({given}))
+    """
+    assert len(findings("TW306", text)) == count

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.rules.engine import check_sources
+from tilewright.rules.finding import Severity
 
 HEAD = """
 import math
@@ -246,3 +247,63 @@ def test_what_is_often_written_wrong_is_found(name: str) -> None:
     text, codes = WRONG[name]
     report = check_sources({Path("operator.py"): HEAD + text})
     assert codes <= {each.code for each in report.findings}
+
+
+def severities(code: str, text: str) -> list[Severity]:
+    report = check_sources({Path("operator.py"): HEAD + text})
+    return [each.severity for each in report.findings if each.code == code]
+
+
+@pytest.mark.parametrize(("condition", "count"), [("TWICE", 1), ("not TWICE", 1), ("j == 0", 0)])
+def test_stores_that_all_blocks_or_none_make_are_a_race(condition: str, count: int) -> None:
+    text = """
+@ct.kernel
+def k(x, y, B: ConstInt, TWICE: ct.Constant[bool]):
+    i, j = ct.bid(0), ct.bid(1)
+    t = ct.load(x, (i, j), (1, B))
+    if {condition}:
+        ct.store(y, (i, 0), t + t)
+"""
+    assert len(severities("TW203", text.format(condition=condition))) == count
+
+
+SCORES = "ct.load(x, (ct.bid(0), j), (16, B), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)"
+PRODUCTS = "ct.mma(ct.load(q, (ct.bid(0), 0), (16, 16)), ct.load(x, (0, j), (16, B)), ct.zeros((16, B), ct.float32))"
+
+
+@pytest.mark.parametrize(
+    ("scores", "shift", "expected"),
+    [
+        (SCORES, "new", [Severity.WARNING]),
+        (PRODUCTS, "new", [Severity.INFO]),
+        (SCORES, "ct.where(ct.abs(new) == math.inf, 0.0, new)", []),
+    ],
+)
+def test_rows_that_a_mask_may_empty(scores: str, shift: str, expected: list[Severity]) -> None:
+    text = f"""
+@ct.kernel
+def k(q, x, y, n: int, B: ConstInt):
+    top = ct.full((16, 1), -math.inf, ct.float32)
+    total = ct.zeros((16, 1), ct.float32)
+    for j in range(ct.cdiv(n, B)):
+        t = {scores}
+        t = ct.where(j * B + ct.arange(B, dtype=ct.int32)[None, :] < n, t, -math.inf)
+        new = ct.maximum(top, ct.max(t, 1, keepdims=True))
+        shift = {shift}
+        total = total * ct.exp(top - shift) + ct.sum(ct.exp(t - shift), 1, keepdims=True)
+        top = new
+    ct.store(y, (ct.bid(0), 0), total.astype(y.dtype))
+"""
+    assert severities("TW216", text) == expected
+
+
+@pytest.mark.parametrize(("axes", "count"), [((1,), 0), ((0,), 1), ((1, 0), 0)])
+def test_sums_beside_that_of_a_softmax_may_be_along_another_axis(axes: tuple[int, ...], count: int) -> None:
+    sums = "".join(f"    ct.store(y, ({axis}, 0), ct.sum(e, {axis}, keepdims=True))\n" for axis in axes)
+    text = f"""
+@ct.kernel
+def k(x, y, B: ConstInt):
+    t = ct.load(x, (0, 0), (B, B))
+    e = ct.exp(t - ct.max(t, 1, keepdims=True))
+{sums}"""
+    assert len(severities("TW254", text)) == count

@@ -212,14 +212,17 @@ def test_memory_that_a_block_needs_covers_what_an_operation_computes_in_between(
 def test_memory_that_a_block_needs_covers_what_parts_of_a_batch_copy():
     @ct.kernel
     def kernel(X, n: int):
-        x = ct.load(X, (0,), (1024,))
+        tiles = ()
+        for i in ct.static_iter(range(16)):
+            tiles += (ct.load(X, (i,), (1024,)),)
         total = ct.zeros((1024,), ct.float32)
         for _ in range(n):
-            total = total + x
+            for i in ct.static_iter(range(16)):
+                total = total + tiles[i]
         ct.store(X, (0,), total)
 
-    # x and total, their parts for the blocks of an iteration, and the new total.
-    assert translated(kernel, torch.zeros(1024), 3).block_bytes >= 5 * 4 * 1024
+    # The 16 tiles and total, their parts for the blocks of an iteration, and the new total: far more than temporaries.
+    assert translated(kernel, torch.zeros(16 * 1024), 3).block_bytes >= 35 * 4 * 1024
 
 
 def test_blocks_that_run_at_once_keep_the_limit_of_memory(monkeypatch):
