@@ -111,6 +111,7 @@ def test_the_document_has_the_answers(tilewright, up_to_date):
         ("shapes=many", 'swish: "many" is not a list of'),
         ("op=swoosh", "swish: the op of an operator cannot be changed, here from swish to swoosh"),
         ("package=others", "swish: the package of an operator cannot be changed"),
+        ("placement=main", "swish: placement does not apply to the layout standalone"),
         ("backward=perhaps", "backward=perhaps is no answer to backward"),
     ],
 )

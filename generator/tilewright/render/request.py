@@ -19,7 +19,7 @@ from tilewright.render.source import Source
 
 # The only family whose gradient is derived rather than written; its formula is also the default.
 FORMULA_FAMILY = "elementwise"
-SETTLED = {"op", "layout", "package", "placement"}  # where an operator is
+_SETTLED = ("op", "layout", "package", "placement")  # where an operator is
 DEFAULT_FORMULA = "x * sigmoid(x)"
 
 
@@ -50,10 +50,10 @@ def complete_changes(source: Source, changed: Mapping[str, Any], recorded: Mappi
     Raises:
         UsageError: An answer is not one of the choices, a formula is not one, or the answer is settled for good.
     """
-    for key in SETTLED & changed.keys():
-        if changed[key] != recorded.get(key):
+    for key in _SETTLED:
+        if key in changed and key in recorded and changed[key] != recorded[key]:
             raise UsageError(
-                f"the {key} of an operator cannot be changed, here from {recorded.get(key)} to {changed[key]}",
+                f"the {key} of an operator cannot be changed, here from {recorded[key]} to {changed[key]}",
                 expected="expected an answer on what it computes",
                 hint="make another operator and remove this one: tilewright new, tilewright remove",
             )
