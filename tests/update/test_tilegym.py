@@ -102,15 +102,18 @@ def test_a_changed_answer_reaches_the_stub(tilewright, checkout, template):
     assert (checkout / OPS).read_text().count('@dispatch("first_op"') == 1
 
 
-def test_a_detached_stub_is_not_looked_at_until_it_is_given_back(tilewright, checkout):
+def test_shared_files_are_not_looked_at_until_stub_and_registration_are_given_back(tilewright, checkout):
     before = (checkout / OPS).read_text()
     for op in OPERATORS:
-        assert tilewright("detach", op, "stub").exit_code == 0
+        assert tilewright("detach", op, "stub", "registration").exit_code == 0
     commit(checkout)
     assert tilewright("update", "--all").exit_code == 0
     assert (checkout / OPS).read_text() == before
     commit(checkout)
     assert tilewright("detach", "first_op", "stub", "--undo").exit_code == 0
+    assert (checkout / OPS).read_text() == before
+    commit(checkout)
+    assert tilewright("detach", "first_op", "registration", "--undo").exit_code == 0
     stub = before.index("def first_op(")
     expected = before[:stub] + before[stub:].replace("Returns:", "Returns the following:", 1)
     assert (checkout / OPS).read_text() == expected

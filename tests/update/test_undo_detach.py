@@ -31,7 +31,7 @@ def detached(tilewright, host):
 
 def kernel_made_with(source, host, **answers):
     rendering = Batch(source.template).render(answers, host, source=str(source.root), recorded=False)
-    return next(file.content for file in rendering.files if str(file.path) == KERNEL)
+    return next(file.content for file in rendering.files if file.path.name == "cutile.py")
 
 
 def test_it_has_what_the_template_changed_since_and_the_edit(tilewright, detached, pristine):
@@ -63,6 +63,18 @@ def test_it_was_made_from_the_answers_of_that_time(tilewright, detached, pristin
     assert (detached / KERNEL).read_text() == before
     assert (detached / RECORD).exists()
     assert git(detached, "status", "--porcelain") == ""
+
+
+def test_a_package_that_was_renamed_since_is_no_conflict(tilewright, detached, pristine):
+    git(detached, "mv", "my_ops", "your_ops")
+    kernel = detached / KERNEL.replace("my_ops", "your_ops")
+    for path in (kernel, detached / ".tilewright/host.yml", *(detached / ".tilewright/ops").glob("*.yml")):
+        path.write_text(path.read_text().replace("my_ops", "your_ops"))
+    commit(detached)
+    result = tilewright("detach", "swish", "kernel", "--undo")
+    assert result.exit_code == 0, result.output
+    answers = {"op": "swish", "formula": "x * sigmoid(x)", "package": "your_ops"}
+    assert kernel.read_bytes() == kernel_made_with(pristine[0], detached, **answers) + b"# mine\n"
 
 
 def test_a_record_of_an_earlier_tilewright_names_only_the_version(tilewright, detached, pristine):

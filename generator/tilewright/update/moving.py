@@ -90,13 +90,16 @@ def catch_up(
     """
     made, version, origin = detached[step], recorded_version(op, dict(answers)), _origin(answers)
     _refuse_other_place(host, op, answers)
+    given = _given(answers)
     if made.answers is None:
         batch = templates.batch(made.version, origin, host.root)
-        rendering = batch.render(_given(answers), host.root, source=origin, recorded=True)
+        rendering = batch.render(given, host.root, source=origin, recorded=True)
         old = _Version(batch=batch, rendering=rendering, version=made.version)
     else:
-        old = _as_made(host, templates, op, made.version, made.answers, origin)
-    new = _as_made(host, templates, op, version, _given(answers), origin)
+        # The package may have been renamed since: both are made where the files are now.
+        where = {key: value for key, value in given.items() if key == "package"}
+        old = _as_made(host, templates, op, made.version, {**made.answers, **where}, origin)
+    new = _as_made(host, templates, op, version, given, origin)
     others = tuple(other for other in detached if other != step)
     is_registered = host.layout == "tilegym" and step in IN_SHARED_FILES and not IN_SHARED_FILES & set(others)
     return Moved(
