@@ -1,4 +1,4 @@
-"""The page on performance, from one recorded run of `tilewright bench`."""
+"""The page on performance, from one recorded run, as `tilewright bench --json` writes it."""
 
 import json
 from collections.abc import Iterator

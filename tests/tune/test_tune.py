@@ -5,6 +5,7 @@ import pytest
 from tests.tune.conftest import KERNEL
 from tilewright.cutile.targets import select
 from tilewright.errors import UsageError
+from tilewright.tune.tuner import LONG
 from tilewright.tune.tuner import SHORT
 
 BEST = KERNEL.replace("_Config(32, 64)", "_Config(64, 32)")
@@ -108,6 +109,15 @@ def test_slow_candidate_is_given_up_after_its_first_size(session):
     for point, trial in slow.items():
         assert trial.error == "too slow on 64"
         assert (*point, 1024, SHORT) not in session.timed()
+
+
+def test_three_that_seem_to_be_fastest_are_measured_for_longer_beside_the_entry(session):
+    path = session.operator.path(session.operator.kernel)
+    path.write_text(KERNEL.replace("_Config(32, 64)", "_Config(256, 16)"))
+    session.run()
+    brief, longer = ({point[:2] for point in session.timed() if point[3] == effort} for effort in (SHORT, LONG))
+    assert len(brief) > 4
+    assert longer == {(256, 16), (64, 32), (64, 16), (64, 64)}  # the formula's 5.05, 1, 1.05 and 1.1
 
 
 def test_less_than_one_per_cent_is_no_reason_for_a_change(session):

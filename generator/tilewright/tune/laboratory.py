@@ -131,7 +131,7 @@ class Laboratory:
         return Timed(milliseconds=found.get("milliseconds", {}).get("median"), error=found.get("error", ""))
 
     def check(self, text: str, dtype: str) -> str:
-        """Why a candidate is wrong on the cases of the operator's tests, in a process that has seen nothing else."""
+        """Why a candidate is wrong on the shapes of the operator's tests, in a process that has seen nothing else."""
         self._timer.end()
         return str(self._timer.ask(do="check", text=text, dtype=dtype).get("error", ""))
 

@@ -91,7 +91,7 @@ class Workbench:
         return lambda: self.workload.function(**kwargs, backend=OWN), kwargs
 
     def cases(self, dtype: str) -> list[dict[str, Any]]:
-        """Inputs of the operator's tests."""
+        """Inputs of the operator's tests on their aligned and ragged shapes."""
         found = [each for each in vars(importlib.import_module(self._test)).values() if hasattr(each, "inputs")]
         shapes = [(each, shape) for each in found for shape in (*each._aligned, *each._ragged)]
         return [each.inputs(shape, self._dtypes[dtype]) for each, shape in shapes]
@@ -177,7 +177,7 @@ class Timer:
         return self._expected[size, dtype]
 
     def check(self, text: str, dtype: str) -> Reply:
-        """Compare a candidate with PyTorch on what the operator is tested with."""
+        """Compare a candidate with PyTorch on shapes that the operator is tested with."""
         self._bench.use(text)
         for kwargs in self._bench.cases(dtype):
             found = self._bench.workload.function(**kwargs, backend=OWN)
