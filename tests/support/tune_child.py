@@ -74,7 +74,7 @@ def main():
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "", "one that compiles must not wake up a GPU"
         print(json.dumps({"names": ["n"], "sizes": [[64], [1024]], "dtypes": {"float16": 2, "float32": 4}}), flush=True)
     else:
-        gpu = {"gpu": "A GPU", "arch": "sm_90", "driver": "580", "multiprocessors": 132}
+        gpu = {"gpu": "A GPU", "arch": "sm_90", "driver": os.environ.get("DRIVER", "580"), "multiprocessors": 132}
         print(json.dumps(gpu), flush=True)
     for line in sys.stdin:
         request = json.loads(line)

@@ -5,6 +5,7 @@ import pytest
 from tests.tune.conftest import KERNEL
 from tilewright.cutile.targets import select
 from tilewright.errors import UsageError
+from tilewright.tune import run
 from tilewright.tune.tuner import LONG
 from tilewright.tune.tuner import SHORT
 
@@ -37,6 +38,19 @@ def test_file_says_where_the_values_come_from(session):
     (signature,) = (line for line in lines if line.startswith("# sm_90: "))
     assert signature.startswith("# sm_90: tuned on A GPU, cuda-tile 1.")
     assert lines[lines.index(signature) + 1] == "CONFIGS = {"
+
+
+def test_table_is_formatted_as_the_host_has_it(session):
+    (session.operator.host.root / "ruff.toml").write_text("line-length = 60\n")
+    table = session.run().after.decode().partition("CONFIGS = {\n")[2].partition("}\n")[0]
+    assert (
+        table
+        == """    2: {
+        8: (_Config(16),),
+        9: (_Config(16, most=8), _Config(64, 32)),
+    },
+"""
+    )
 
 
 def test_search_measures_a_part_of_the_space(session):
@@ -168,11 +182,17 @@ def test_cache_that_is_turned_off(session, monkeypatch, tmp_path):
     assert not (tmp_path / "off").exists()
 
 
-def test_results_are_those_of_a_kernel(session):
+@pytest.mark.parametrize("other", ["kernel", "benchmark", "driver", "compiler"])
+def test_results_are_those_of_a_kernel_benchmark_gpu_and_compiler(session, monkeypatch, other):
     session.run()
     before = session.timed()
-    path = session.operator.path(session.operator.kernel)
-    path.write_text(path.read_text() + "# another kernel\n")
+    if other == "driver":
+        monkeypatch.setenv("DRIVER", "590")
+    elif other == "compiler":
+        monkeypatch.setattr(run, "versions", lambda: {"cuda-tile": "9.0"})
+    else:
+        path = session.operator.path(getattr(session.operator, other))
+        path.write_text(path.read_text() + "# another\n")
     session.run()
     assert len(session.timed()) == 2 * len(before)
 
