@@ -72,7 +72,8 @@ def main():
         sys.exit("ImportError: no package")
     if setup["target"]:
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "", "one that compiles must not wake up a GPU"
-        print(json.dumps({"names": ["n"], "sizes": [[64], [1024]], "dtypes": {"float16": 2, "float32": 4}}), flush=True)
+        dtypes = {"float16": 2, "bfloat16": 2, "float32": 4}
+        print(json.dumps({"names": ["n"], "sizes": [[64], [1024]], "dtypes": dtypes}), flush=True)
     else:
         gpu = {"gpu": "A GPU", "arch": "sm_90", "driver": os.environ.get("DRIVER", "580"), "multiprocessors": 132}
         print(json.dumps(gpu), flush=True)

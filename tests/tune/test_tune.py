@@ -3,6 +3,7 @@
 import pytest
 
 from tests.tune.conftest import KERNEL
+from tests.tune.conftest import TUNE
 from tilewright.cutile.targets import select
 from tilewright.errors import UsageError
 from tilewright.tune import run
@@ -219,8 +220,34 @@ def test_size_of_another_rank(session):
         session.run(sizes=[(8, 8)])
 
 
+def test_one_dtype_for_each_part_of_the_table(session):
+    text = KERNEL.replace("CONFIGS = {\n", "CONFIGS = {\n    4: {9: (_Config(16),)},\n")
+    session.operator.path(session.operator.kernel).write_text(text)
+    found = session.run(dtypes=(), targets=select("sm_90")).entries
+    assert [(each.label, each.dtype) for each in found] == [
+        ("CONFIGS[2][9][0]", "float16"),
+        ("CONFIGS[2][9][1]", "float16"),
+        ("CONFIGS[4][9][0]", "float32"),
+    ]
+
+
+def test_one_dtype_for_a_table_without_parts(session, tmp_path):
+    table = """from types import SimpleNamespace
+
+CONFIGS = {"tile": 32, "depth": 64}
+
+
+def launched(configs, size):
+    return SimpleNamespace(**configs)
+"""
+    session.operator.path(session.operator.kernel).write_text(table)
+    (tmp_path / "partials/made_up/tune.yml").write_text(TUNE.replace("true", "false"))
+    found = session.run(dtypes=(), targets=select("sm_90")).entries
+    assert [(each.label, each.dtype) for each in found] == [("CONFIGS", "float16")]
+
+
 def test_dtype_that_the_benchmark_does_not_have(session):
-    with pytest.raises(UsageError, match="expected one or more of float16, float32"):
+    with pytest.raises(UsageError, match="expected one or more of float16, bfloat16, float32"):
         session.run(dtypes=["int8"])
 
 
