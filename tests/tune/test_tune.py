@@ -204,6 +204,23 @@ def test_nothing_is_measured_for_another_architecture(session):
     assert [each.basis for each in tuning.entries] == ["compiled"] * 2
 
 
+def test_nearest_values_that_fit_are_taken_for_another_architecture(session):
+    """A tile of 512 needs too much memory; 256, one step of five away, spills; a depth of 32 is half its axis away."""
+    session.operator.path(session.operator.kernel).write_text(KERNEL.replace("_Config(32, 64)", "_Config(512, 64)"))
+    found = entry(session.run(targets=select("sm_90")))
+    assert found.after == {"tile": 128, "depth": 64}
+    assert [(t.values["tile"], t.values["depth"]) for t in found.trials] == [(512, 64), (256, 64), (128, 64)]
+    assert found.trials[1].error == "spills 96 bytes"
+
+
+def test_nothing_that_fits_another_architecture(session, tmp_path):
+    session.operator.path(session.operator.kernel).write_text(KERNEL.replace("_Config(32, 64)", "_Config(512, 64)"))
+    (tmp_path / "partials/made_up/tune.yml").write_text(TUNE.replace("[16, 32, 64, 128, 256, 512]", "[512]"))
+    tuning = session.run(targets=select("sm_90"))
+    assert entry(tuning).note == "nothing in the space fits: it is left as it is"
+    assert not entry(tuning).changed
+
+
 def test_operator_that_cannot_be_imported(session):
     with pytest.raises(UsageError, match="scale_add cannot be tried out: ImportError: no package"):
         session.run("unfit")
