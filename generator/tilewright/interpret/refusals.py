@@ -1,6 +1,6 @@
 """What tileiras refuses of what the front end lets through: refused here too, as it would, with the line of the kernel.
 
-The rules were found by compiling every operation with every dtype; where tileiras gives no reason, one is added.
+The tests compare each rule with tileiras; where that gives no reason, one is added.
 """
 
 from __future__ import annotations
