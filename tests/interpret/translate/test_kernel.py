@@ -168,18 +168,38 @@ def repeated(times):
     return kernel
 
 
-def test_tiles_are_released_after_their_last_use(monkeypatch):
-    alive = []
+@pytest.fixture
+def alive(monkeypatch):
+    """How many results of unary operations are alive at each of them, its own among them."""
+    counts = []
     seen = []
 
     def spy(tile):
         seen.append(weakref.ref(tile))
-        alive.append(sum(each() is not None for each in seen))
+        counts.append(sum(each() is not None for each in seen))
 
     spied(monkeypatch, "unaryop", spy)
+    return counts
+
+
+def test_tiles_are_released_after_their_last_use(alive):
     Launcher().launch(0, (1,), repeated(20), (torch.zeros(1024),))
     assert len(alive) == 20
     assert max(alive) == 2  # the operand and the result
+
+
+def test_what_a_loop_returns_is_released_after_its_last_use(alive):
+    @ct.kernel
+    def kernel(X, n: int):
+        x = ct.load(X, (0,), (1024,))
+        for _ in range(n):
+            x = ct.exp(x)
+        for _ in ct.static_iter(range(5)):
+            x = ct.exp(x)
+        ct.store(X, (0,), x)
+
+    Launcher().launch(0, (1,), kernel, (torch.zeros(1024), 3))
+    assert alive[3:] == [2] * 5
 
 
 def test_memory_that_a_block_needs_does_not_grow_with_the_length_of_its_kernel():
