@@ -59,9 +59,8 @@ def complete_changes(source: Source, changed: Mapping[str, Any], recorded: Mappi
             )
     about = {key: recorded[key] for key in ("family", "formula") if key in recorded}
     has_formula = changed.get("family", about.get("family")) == FORMULA_FAMILY
-    if not has_formula:
-        about.pop("formula", None)
-    elif "formula" in changed and recorded.get("grad_formula") and not {"backward", "grad_formula"} & changed.keys():
+    has_old_gradient = recorded.get("grad_formula") and not {"backward", "grad_formula"} & changed.keys()
+    if has_formula and "formula" in changed and has_old_gradient:
         raise UsageError(
             f"the recorded gradient is that of {recorded['formula']}, not of {changed['formula']}",
             expected="expected what becomes of the gradient as well",
