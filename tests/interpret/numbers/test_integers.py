@@ -175,3 +175,4 @@ def test_bools():
 
 def test_operations_that_integers_lack_are_none():
     assert integers.arithmetic("truediv", dtypes.INT32) is None
+    assert integers.arithmetic("floordiv", dtypes.UINT32) is None
