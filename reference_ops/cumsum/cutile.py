@@ -12,14 +12,14 @@ from ..backend import register_impl
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
 
-TILING = {  # measured on sm_90
+TILING = {
     # (rows of a tile, its elements along a row, neighbours that one thread folds, warps, blocks on a multiprocessor)
     "short rows": (32, 16, 8, 4, 2),
-    "rows": (1, 1024, 8, 4, ct.ByTarget(sm_90=8, default=4)),
-    "columns": (256, 8, 8, 4, ct.ByTarget(sm_90=4, default=2)),
+    "rows": (1, 1024, 8, 4, ct.ByTarget(sm_90=8, default=4)),  # measured on sm_90
+    "columns": (256, 8, 8, 4, ct.ByTarget(sm_90=4, default=2)),  # measured on sm_90
 }
 BLOCKS = 512  # with fewer blocks rows are split, to keep the whole GPU busy
-CHUNKS_PER_SPLIT = 4  # a split that reads less costs more than it saves
+CHUNKS_PER_SPLIT = 4  # tiles that each split reads, at least
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 # The dtype that is computed in, where it differs.
 WIDE = {ct.float16: ct.float32, ct.bfloat16: ct.float32}

@@ -176,7 +176,11 @@ class Test_Cumsum(common.PyTestCase):
         strided = expected.new_empty(expected.mT.shape).mT
         cumsum(x, out=strided)
         assert torch.equal(strided, expected)
-        cumsum(x, out=x)
+        in_place = x.clone()
+        cumsum(in_place, out=in_place)
+        assert torch.equal(in_place, expected)
+        expected = cumsum(x, exclusive=True)
+        cumsum(x, exclusive=True, out=x)
         assert torch.equal(x, expected)
 
     @pytest.mark.parametrize("backend", _backends)
