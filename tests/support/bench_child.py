@@ -46,6 +46,7 @@ def measure(name: str) -> dict[str, object]:
 
 def main() -> None:
     request = json.loads(sys.stdin.readline())
+    assert os.environ["DISABLE_FALLBACK"] == "1", "TileGym must not answer for a backend that is missing"
     say("gpu", gpu="A GPU", arch="sm_90", driver="580")
     for operator in request["operators"]:
         name = operator["name"]
