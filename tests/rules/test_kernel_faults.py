@@ -267,6 +267,18 @@ def k(x, y, B: ConstInt, TWICE: ct.Constant[bool]):
     assert len(severities("TW203", text.format(condition=condition))) == count
 
 
+@pytest.mark.parametrize(("index", "count"), [("m, 0", 1), ("0, n", 1), ("m, n", 0), ("ct.bid(0), n", 0)])
+def test_a_store_needs_both_parts_of_a_number_or_all_of_it(index: str, count: int) -> None:
+    text = """
+@ct.kernel
+def k(x, y, B: ConstInt):
+    across = ct.cdiv(x.shape[1], B)
+    m, n = ct.bid(0) // across, ct.bid(0) % across
+    ct.store(y, ({index}), ct.load(x, (m, n), (1, B)))
+"""
+    assert len(severities("TW203", text.format(index=index))) == count
+
+
 SCORES = "ct.load(x, (ct.bid(0), j), (16, B), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)"
 PRODUCTS = "ct.mma(ct.load(q, (ct.bid(0), 0), (16, 16)), ct.load(x, (0, j), (16, B)), ct.zeros((16, B), ct.float32))"
 
