@@ -206,6 +206,15 @@ class Test_Dropout(common.PyTestCase):
         assert torch.equal(kwargs["x"], expected)
 
     @pytest.mark.parametrize("backend", _backends)
+    def test_op_out_overlapping(self, backend):
+        self._setup(backend)
+        memory = torch.randn(20001, dtype=self._dtypes[0], device="cuda")
+        x, out = memory[:20000], memory[1:]
+        expected = dropout(x, seed=5)
+        dropout(x, seed=5, out=out)
+        assert torch.equal(out, expected)
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize(("name", "wrong", "error"), [("p", 1.5, ValueError), ("seed", 0.5, TypeError)])
     def test_op_bad_argument(self, name, wrong, error, backend):
         self._setup(backend)
