@@ -4,10 +4,16 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tilewright.render import Batch
+from tilewright.render import Rendering
+
 ROOT = Path(__file__).parents[2]
+# Renders what copier renders (tests/render/test_batch.py), and keeps what it has compiled.
+BATCH = Batch(ROOT / "template")
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -19,6 +25,11 @@ def git(folder: Path, *arguments: str) -> str:
 def commit_all(folder: Path, message: str = "change") -> None:
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", message)
+
+
+def rendered(answers: dict[str, Any]) -> Rendering:
+    """What the template of the working tree makes of some answers."""
+    return BATCH.render(answers, Path("/nowhere"), source="", recorded=False)
 
 
 def version() -> str:

@@ -5,17 +5,17 @@ import builtins
 import keyword
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tilewright.catalogue.data_file import read_data
 from tilewright.catalogue.formula import RESERVED
-from tilewright.render import locate
-from tilewright.render import render
 
-SOURCE = locate()
+from .conftest import BATCH
+from .conftest import rendered
+
+PARTIALS = BATCH.folder / "_partials"
 LAYOUTS = ["standalone", "tilegym", "single_file", "stub"]
 OP = "some_op"
 # Names of a formula that nothing else has.
@@ -56,9 +56,9 @@ VARIANTS: list[dict[str, Any]] = [
 ]
 
 
-def rendered(answers: dict[str, Any], layout: str) -> Iterator[tuple[str, ast.Module]]:
+def modules(answers: dict[str, Any], layout: str) -> Iterator[tuple[str, ast.Module]]:
     """The Python files of an operator, by name."""
-    for file in render(SOURCE, {"op": OP, "layout": layout, **answers}, Path("/nowhere"), overwrite=True).files:
+    for file in rendered({"op": OP, "layout": layout, **answers}).files:
         if file.path.suffix == ".py" and not file.shared:
             yield file.path.name, ast.parse(file.content)
 
@@ -112,7 +112,7 @@ def possible(names: set[str]) -> set[str]:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("answers", FORMULAS, ids=str)
 def test_a_name_of_a_formula_is_used_for_nothing_else(answers, layout):
-    for file, tree in rendered(answers, layout):
+    for file, tree in modules(answers, layout):
         for function in functions(tree):
             if OWN & bound(function):
                 taken = possible(used(function, OWN)) - OWN - TILES - {OP, f"reference_{OP}"}
@@ -122,12 +122,12 @@ def test_a_name_of_a_formula_is_used_for_nothing_else(answers, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("answers", EPILOGUES, ids=str)
 def test_a_name_of_an_epilogue_is_used_for_nothing_else(answers, layout):
-    template = (SOURCE.partials / "formula.jinja").read_text()
+    template = (PARTIALS / "formula.jinja").read_text()
     family = answers["family"]
     own = set(
         re.findall(r"'(\w+)'", re.search(rf"set taken_by_{family.removesuffix('_transpose')} = (\[.*?\])", template)[1])
     ) | {"x", "weight"}
-    for file, tree in rendered(answers, layout):
+    for file, tree in modules(answers, layout):
         for function in functions(tree):
             if OWN & bound(function):
                 taken = possible(used(function, OWN)) - OWN - TILES - {OP, f"reference_{OP}"}
@@ -137,8 +137,8 @@ def test_a_name_of_an_epilogue_is_used_for_nothing_else(answers, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("answers", [*FORMULAS, *EPILOGUES, *VARIANTS], ids=str)
 def test_the_name_of_an_operator_is_used_for_nothing_else(answers, layout):
-    known = {*read_data(SOURCE.partials / "names.yml")["taken"].split(), *keyword.softkwlist, "type"}
-    for file, tree in rendered(answers, layout):
+    known = {*read_data(PARTIALS / "names.yml")["taken"].split(), *keyword.softkwlist, "type"}
+    for file, tree in modules(answers, layout):
         taken = defined(tree) | (loaded(tree) & {*dir(builtins)})
         for function in functions(tree):
             if OP in loaded(function):
