@@ -42,8 +42,7 @@ releases: $(VENV)/.ready  ## the tests of the interpreter, and of what rules say
 	done
 
 operators: $(VENV)/.ready  ## verify every reference operator, compiled for ARCH; with ARCH= for all architectures
-	ls reference_ops/*/interface.py | cut -d/ -f2 | xargs -P $$(getconf _NPROCESSORS_ONLN) -I OP \
-	  sh -c 'text=$$($(BIN)/tilewright verify OP --jobs 1 $(addprefix --arch ,$(ARCH)) 2>&1); status=$$?; echo "$$text"; exit $$status'
+	$(BIN)/tilewright verify $(addprefix --arch ,$(ARCH))
 
 reference: $(VENV)/.ready  ## render the reference operators anew from their recorded answers
 	for answers in .tilewright/ops/*.yml; do $(BIN)/copier copy -q -f --data-file $$answers template . || exit 1; done

@@ -34,10 +34,10 @@ def verify(
     from tilewright.report import json as documents
     from tilewright.report import junit as suites
     from tilewright.report.text import TextReport
-    from tilewright.verify import steps
     from tilewright.verify.operators import choose
     from tilewright.verify.operators import find_operators
     from tilewright.verify.session import Session
+    from tilewright.verify.several import verify_all
 
     host, targets = require_host(), select(arch)
     chosen = choose(find_operators(host), ops or [], host)
@@ -45,17 +45,20 @@ def verify(
         raise NothingRanError(
             f"{host.root} has no operator to verify.", hint="Name one, or add one: tilewright new my_op"
         )
-    session = Session(targets=targets, jobs=jobs, progress_bar=progress_bar)
+    session = Session(chosen, targets=targets, jobs=jobs, progress_bar=progress_bar)
     text = None if json else TextReport()
     outcomes: dict[str, list[StepOutcome]] = {}
-    for operator in chosen:
-        outcomes[operator.name] = []
-        if text:
-            text.operator(operator.name)
-        for outcome in steps.verify(operator, session):
-            outcomes[operator.name].append(outcome)
+    with progress_bar("operators", shown=json and session.at_once > 1) as progress:
+        for operator, taken in verify_all(chosen, session):
+            outcomes[operator.name] = []
             if text:
-                text.step(outcome)
+                text.operator(operator.name)
+            for outcome in taken:
+                outcomes[operator.name].append(outcome)
+                if text:
+                    text.step(outcome)
+            if progress:
+                progress(len(outcomes), len(chosen))
     if junit:
         suites.write(suites.verify(outcomes), junit)
     document = documents.verify(host, outcomes)

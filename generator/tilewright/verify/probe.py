@@ -1,4 +1,4 @@
-"""Child process of the registration step: import the package of a host and say which backends an operator has."""
+"""Child process of the registration step: import the package of a host and say which backends its operators have."""
 
 import importlib
 import json
@@ -12,15 +12,19 @@ from tilewright.cutile.targets import TARGETS
 
 def main() -> None:
     """Print one line of JSON, after whatever the imports print."""
-    package, backend, name, function = sys.argv[1:]
+    package, backend, functions = sys.argv[1:]
     if not torch.cuda.is_available():
         StandIn(TARGETS[0]).install()  # some modules of TileGym ask for the GPU while they are imported
     try:
         operators = importlib.import_module(package)
-        backends = importlib.import_module(backend).get_available_backends_for_op(name)
+        backends_of = importlib.import_module(backend).get_available_backends_for_op
+        found = {
+            name: {"backends": sorted(backends_of(name)), "exported": callable(getattr(operators, function, None))}
+            for name, function in json.loads(functions).items()
+        }
     except (Exception, SystemExit) as error:
         sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
-    print("\n" + json.dumps({"backends": sorted(backends), "exported": callable(getattr(operators, function, None))}))
+    print("\n" + json.dumps({"operators": found}))
 
 
 if __name__ == "__main__":

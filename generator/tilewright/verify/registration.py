@@ -1,14 +1,11 @@
 """Step 3: importing the package loads the cuTile backend of the operator."""
 
-import json
 from collections.abc import Iterator
 
 from tilewright.cutile.toolchain import INSTALL
 from tilewright.cutile.toolchain import is_installed
 from tilewright.model.operator import Operator
 from tilewright.model.outcome import StepOutcome
-from tilewright.verify.child import last_line
-from tilewright.verify.child import run_python
 from tilewright.verify.outcomes import failed
 from tilewright.verify.outcomes import ok
 from tilewright.verify.outcomes import skipped
@@ -28,22 +25,17 @@ def problems(operator: Operator) -> Iterator[str]:
         yield f"{operator.stub} does not declare {operator.name}: {remedy}"
 
 
-def run(operator: Operator, _session: Session) -> StepOutcome:
-    """Import the package and ask it."""
+def run(operator: Operator, session: Session) -> StepOutcome:
+    """Ask the imported package."""
     if not is_installed("cuda.tile"):
         return skipped("registration", f"cuda-tile is not installed: {INSTALL}", missing="compiler")
-    host = operator.host
-    arguments = [host.operators_module, f"{host.import_name}.backend", operator.name, operator.function]
-    done = run_python(operator, ["-m", "tilewright.verify.probe", *arguments], limit=120)
-    if done.returncode:
-        return failed("registration", [f"import {host.operators_module} fails: {last_line(done)}"])
-    answers = [line for line in done.stdout.splitlines() if line.startswith('{"backends"')]
-    if not answers:
-        return failed("registration", [f"import {host.operators_module} ends the process"])
-    found = json.loads(answers[-1])
-    if "cutile" not in found["backends"]:
-        return failed("registration", [f"the backends of {operator.name} are {found['backends']}: cutile is missing"])
-    if operator.template_version and not found["exported"]:
+    host, found = operator.host, session.registered(operator)
+    if isinstance(found, str):
+        return failed("registration", [f"import {host.operators_module} {found}"])
+    if "cutile" not in found.backends:
+        backends = list(found.backends)
+        return failed("registration", [f"the backends of {operator.name} are {backends}: cutile is missing"])
+    if operator.template_version and not found.exported:
         return failed("registration", [f"{host.operators_module} does not export {operator.function}: import it there"])
-    backends = [backend for backend in found["backends"] if backend != "default"]  # TileGym's name for the stub
+    backends = [backend for backend in found.backends if backend != "default"]  # TileGym's name for the stub
     return ok("registration", ", ".join(backends), backends=backends)
