@@ -45,6 +45,7 @@ def _start(session: Session) -> None:
 
 
 def _end(number: int, _frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # the pool may say it again, while what this one started is being ended
     raise SystemExit(128 + number)
 
 
