@@ -123,9 +123,11 @@ class Test_AddRmsNorm(common.PyTestCase):
         self._setup(backend)
         kwargs = self.inputs(self._ragged[0], self._dtypes[0])
         expected = add_rms_norm(**kwargs)
-        out = tuple(torch.empty_like(x) for x in expected)
+        memory = [x.new_full((x.numel() + 32,), 7) for x in expected]  # with more on either side
+        out = tuple(x[16:-16].view(result.shape) for x, result in zip(memory, expected, strict=True))
         assert add_rms_norm(**kwargs, out=out) is out
         assert torch.equal(torch.stack(out), torch.stack(expected))
+        assert all(torch.cat((x[:16], x[-16:])).eq(7).all() for x in memory)
         for wrong in (out[1:], (*out[1:], out[0].new_empty((*out[0].shape, 2)))):
             with pytest.raises(ValueError, match="out"):
                 add_rms_norm(**kwargs, out=wrong)
