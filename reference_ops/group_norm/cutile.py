@@ -40,7 +40,7 @@ def _group_norm_moments_kernel(
     begin = part * chunks
     end = ct.minimum(begin + chunks, ct.int32(ct.cdiv(X.shape[1], TILE_B)) * steps)
     flat = (TILE_R, TILE_B * TILE_S)
-    lane = ct.arange(TILE_B * TILE_S, dtype=ct.int32)
+    row, column = ct.arange(TILE_B, dtype=ct.int32)[:, None], ct.arange(TILE_S, dtype=ct.int32)[None, :]
 
     # Sums around the mean of the first tile, near enough to the part's that no digits cancel
     b, s = begin // steps, begin % steps
@@ -52,7 +52,7 @@ def _group_norm_moments_kernel(
     for i in range(begin, end):
         b, s = i // steps, i % steps
         inside_b, inside_s = _inside(X, 1, b, TILE_B), _inside(X, 2, s, TILE_S)
-        inside = (lane // TILE_S < inside_b) & (lane % TILE_S < inside_s)
+        inside = ((row < inside_b) & (column < inside_s)).reshape((TILE_B * TILE_S,))
         tx = _load(X, (r, b, s), (TILE_R, TILE_B, TILE_S)).reshape(flat)
         tx = ct.where(inside, tx - pivot, 0.0)
         count = count + inside_b * inside_s
