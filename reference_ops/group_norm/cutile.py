@@ -15,7 +15,7 @@ ConstBool = ct.Constant[bool]
 BLOCK = 4096  # elements of a tile
 BLOCKS = 1024  # that sum, at least, where the input is large enough
 PARTS = 128  # of one sum, at most
-HINTS_SUMS = {"occupancy": 3, "num_worker_warps": 8}
+HINTS_SUMS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
 HINTS = {"occupancy": 8, "num_worker_warps": 8}
 
 
