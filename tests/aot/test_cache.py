@@ -73,6 +73,12 @@ def test_only_a_compilation_in_which_nothing_failed_is_kept(cache, compilation):
     assert cache.find("key") is None
 
 
+def test_a_compilation_that_is_refused_for_an_architecture_is_kept_with_the_reason(cache):
+    refusal = CaptureFailure(arch="sm_80", dtype="float8_e4m3fn", error="needs 9.0", refused=True)
+    cache.keep("key", Compilation(op="k", kernels=(KERNEL,), failures=(refusal,)))
+    assert cache.find("key") == Compilation(op="k", kernels=(KERNEL,), failures=(refusal,), cached=True)
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"op": "k", "kernels": [{"kernel": "k"}]}', "\0"])
 def test_an_entry_that_is_damaged_does_not_exist(cache, tmp_path, content):
     cache.keep("key", Compilation(op="k", kernels=(KERNEL,)))

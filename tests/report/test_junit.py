@@ -1,6 +1,8 @@
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from tests.support import results
+from tilewright.model.kernel import CaptureFailure
 from tilewright.report import junit
 
 
@@ -31,3 +33,12 @@ def test_compilations_are_cases(tmp_path):
         "capture[sm_80-float32]",
         "_gelu_long_kernel[reached]",
     ]
+
+
+def test_an_architecture_that_is_refused_is_skipped(tmp_path):
+    refusal = CaptureFailure(arch="sm_80", dtype="float16", error="no float8", refused=True)
+    compilation = replace(results.COMPILATION, failures=(refusal,))
+    (suite,) = written(junit.compilation(compilation), tmp_path / "compile.xml")
+    (case,) = (case for case in suite if case.get("name") == "capture[sm_80-float16]")
+    assert case.find("skipped").get("message") == "no float8"
+    assert case.find("failure") is None

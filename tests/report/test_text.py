@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support import results
+from tilewright.model.kernel import CaptureFailure
 from tilewright.report.text import TextReport
 
 
@@ -49,6 +50,12 @@ def test_compiled_kernels_are_rows(printed):
         "failed: _gelu_kernel sm_90 float16 unaligned: the compiler was ended by SIGSEGV",
         "failed: _gelu_long_kernel is launched by no shape in _aligned or _ragged: add one",
     ]
+
+
+def test_an_architecture_that_is_refused_is_a_line(printed):
+    refusal = CaptureFailure(arch="sm_80", dtype="float16", error="no float8", refused=True)
+    lines = printed(lambda report: report.compilation(replace(results.COMPILATION, failures=(refusal,), unreached=())))
+    assert lines[-1] == "skipped: sm_80 float16: no float8"
 
 
 def test_status_names_the_installed_template_where_it_is_newer(printed):

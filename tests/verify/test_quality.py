@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.hosts import edit
 from tilewright.errors import MissingError
+from tilewright.model.kernel import CaptureFailure
 from tilewright.model.kernel import Compilation
 from tilewright.model.kernel import CompiledKernel
 from tilewright.model.kernel import Resources
@@ -27,6 +28,18 @@ def test_clean_and_compiled(operator):
     assert found.verdict is Verdict.OK
     assert found.detail == "1 kernel, 2 compilations for 2 architectures, registers spilled in 1"
     assert found.data["compilation"]["kernels"][0]["resources"]["registers"] == 32
+
+
+def test_an_architecture_that_is_refused(operator):
+    refusals = tuple(
+        CaptureFailure(arch=arch, dtype=dtype, error="no float8", refused=True)
+        for arch in ("sm_80", "sm_89")
+        for dtype in ("float8_e4m3fn", "float8_e5m2")
+    )
+    found = outcome(operator, kernel(), failures=refusals)
+    assert found.verdict is Verdict.OK
+    assert found.detail == "1 kernel, 1 compilations for 1 architecture, refused for sm_80, sm_89"
+    assert outcome(operator, failures=refusals).verdict is Verdict.FAILED
 
 
 def test_kernel_that_does_not_compile(operator):

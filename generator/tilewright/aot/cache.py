@@ -22,6 +22,7 @@ from platformdirs import user_cache_path
 
 from tilewright.aot.dependencies import source_files
 from tilewright.cutile.toolchain import Toolchain
+from tilewright.model.kernel import CaptureFailure
 from tilewright.model.kernel import Compilation
 from tilewright.model.kernel import CompiledKernel
 from tilewright.model.kernel import Resources
@@ -45,14 +46,21 @@ class Cache:
             document = json.loads((self._folder / f"{key}.json").read_text(encoding="utf-8"))
             kernels = (CompiledKernel(**k | {"resources": Resources(**k["resources"])}) for k in document["kernels"])
             return Compilation(
-                op=document["op"], kernels=tuple(kernels), unreached=tuple(document["unreached"]), cached=True
+                op=document["op"],
+                kernels=tuple(kernels),
+                failures=tuple(CaptureFailure(**failure) for failure in document["failures"]),
+                unreached=tuple(document["unreached"]),
+                cached=True,
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def keep(self, key: str, compilation: Compilation) -> None:
         """Keep a compilation if every kernel was compiled; a folder that cannot be written costs only time."""
-        if compilation.failures or not compilation.kernels or any(kernel.error for kernel in compilation.kernels):
+        failed = any(not each.refused for each in compilation.failures) or any(
+            each.error for each in compilation.kernels
+        )
+        if failed or not compilation.kernels:
             return
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)

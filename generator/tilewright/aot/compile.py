@@ -129,7 +129,8 @@ class _Results:
         )
         launched = {kernel.kernel for kernel in kernels}
         # With fewer dtypes, or where a host function failed, that a kernel is not reached says nothing.
-        complete = not self._failures and not self._dtypes
+        failed = any(not (failure.refused and kernels) for failure in self._failures)
+        complete = not failed and not self._dtypes
         return Compilation(
             op=self._op,
             kernels=tuple(kernels),

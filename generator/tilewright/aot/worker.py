@@ -53,7 +53,9 @@ def work(imported: Imported, unit: Unit, done: frozenset[str], time_limit: float
         launches = capture(imported.subject, imported.recorder, imported.subject.dtypes[unit.dtype])
         kernels = {kernel_id(k): (k, launch) for launch in reversed(launches) for k in [_describe(launch, unit)]}
     except (Exception, SystemExit) as error:
-        channel.send(CaptureFailure(arch=unit.target.name, dtype=unit.dtype, error=describe_error(error)))
+        refused = isinstance(error, NotImplementedError)
+        text = str(error) if refused else describe_error(error)
+        channel.send(CaptureFailure(arch=unit.target.name, dtype=unit.dtype, error=text, refused=refused))
         return
     for identity, (kernel, launch) in reversed(kernels.items()):
         if identity not in done:

@@ -35,6 +35,7 @@ class CaptureFailure:
     arch: str
     dtype: str
     error: str
+    refused: bool = False  # the host function raised NotImplementedError: the architecture has no such dtype
 
     def __str__(self) -> str:
         return f"{self.arch} {self.dtype}: {self.error}" if self.arch else self.error
@@ -54,7 +55,12 @@ class Compilation:
     @property
     def errors(self) -> tuple[str, ...]:
         """One line for each thing that is wrong, most telling first."""
-        capture = tuple(map(str, self.failures))
+        capture = tuple(str(failure) for failure in self.failures if not (failure.refused and self.kernels))
         compiler = tuple(f"{k.kernel} {k.arch} {k.dtype} {k.signature}: {k.error}" for k in self.kernels if k.error)
         missed = tuple(f"{name} is launched by no shape in _aligned or _ragged: add one" for name in self.unreached)
         return capture + compiler + missed
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """One line for each architecture and dtype that the operator is not for, unless that is all of them."""
+        return tuple(str(failure) for failure in self.failures if failure.refused and self.kernels)

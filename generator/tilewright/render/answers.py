@@ -21,6 +21,8 @@ SHORT_DTYPES = {
     "bf16": "bfloat16",
     "i32": "int32",
     "i64": "int64",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
 }
 TYPES: dict[str, type[Any]] = {"str": str, "bool": bool, "int": int, "yaml": dict}
 EXAMPLES = {bool: "true", int: "2", list: "[float32]", dict: "{benchmark: no baseline exists}"}

@@ -36,7 +36,11 @@ def compilation(result: Compilation) -> Element:
         if kernel.error:
             _failure(case, kernel.error)
     for failure in result.failures:
-        _failure(_case(suite, result.op, f"capture[{failure.arch}-{failure.dtype}]"), failure.error)
+        case = _case(suite, result.op, f"capture[{failure.arch}-{failure.dtype}]")
+        if failure.refused and result.kernels:
+            SubElement(case, "skipped", message=failure.error)
+        else:
+            _failure(case, failure.error)
     for kernel_name in result.unreached:
         _failure(_case(suite, result.op, f"{kernel_name}[reached]"), "no shape of the tests launches it")
     return _counted(root)

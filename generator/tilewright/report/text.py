@@ -75,6 +75,8 @@ class TextReport:
             self._console.print(table)
         for error in compilation.errors:
             self._print(Text("failed", style=_STYLES[Verdict.FAILED]).append(f": {error}"))
+        for refusal in compilation.refusals:
+            self._print(Text("skipped", style=_STYLES[Verdict.SKIPPED]).append(f": {refusal}"))
 
     def benchmark(self, benchmark: OperatorBenchmark) -> None:
         """A row for each problem, then what could not be measured."""
