@@ -60,6 +60,13 @@ def combinations() -> dict[str, dict[str, Any]]:
         found[op] = {"family": "matmul", "precision": precision, "bias": bias, "epilogue": epilogue}
     found["matmul_bmm"] = {"family": "matmul", "variant": "bmm", "dtypes": ["float64", "bfloat16"]}
     found["matmul_bmm_epilogue"] = {"family": "matmul", "variant": "bmm", "bias": True, "epilogue": "relu(acc) * scale"}
+    for bias, epilogue, dtype in itertools.product(
+        [False, True],
+        ["", "relu(acc) * scale", "acc * sigmoid(acc) * alpha, alpha=2.0"],
+        ["float8_e4m3fn", "float8_e5m2"],
+    ):
+        op = f"scaled_{dtype}" + ("_bias" if bias else "") + {"r": "_scale", "a": "_alpha"}.get(epilogue[:1], "")
+        found[op] = {"family": "scaled_matmul", "bias": bias, "epilogue": epilogue, "dtypes": [dtype]}
     for variant, bias, epilogue in itertools.product(
         ["conv1d", "conv2d", "conv3d"],
         [False, True],

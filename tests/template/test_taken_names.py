@@ -29,14 +29,15 @@ FORMULAS: list[dict[str, Any]] = [
     {"formula": "zza"},
 ]
 EPILOGUES: list[dict[str, Any]] = [
-    {"family": family, "variant": variant, "bias": True, "precision": "3xtf32", "epilogue": epilogue}
-    for family, variant in (
-        ("matmul", "matmul"),
-        ("matmul", "bmm"),
-        ("matmul", "linear"),
-        ("conv", "conv2d"),
-        ("conv", "conv3d"),
-        ("conv_transpose", "conv_transpose2d"),
+    {"family": family, "bias": True, "epilogue": epilogue, **answers}
+    for family, answers in (
+        ("matmul", {"variant": "matmul", "precision": "3xtf32"}),
+        ("matmul", {"variant": "bmm", "precision": "3xtf32"}),
+        ("matmul", {"variant": "linear", "precision": "3xtf32"}),
+        ("scaled_matmul", {"dtypes": ["float8_e4m3fn", "float8_e5m2"]}),
+        ("conv", {"variant": "conv2d", "precision": "3xtf32"}),
+        ("conv", {"variant": "conv3d", "precision": "3xtf32"}),
+        ("conv_transpose", {"variant": "conv_transpose2d", "precision": "3xtf32"}),
     )
     for epilogue in ("relu(acc) * zza * zzc, zzc=1.0", "zzd = acc * zzc; zzd, zzc=1.0", "acc")
 ]

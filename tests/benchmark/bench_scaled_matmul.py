@@ -1,0 +1,97 @@
+"""Benchmark of scaled_matmul in TFLOP/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import scaled_matmul
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.float8_e4m3fn]
+SIZES = [
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 28672, 4096),
+    (4000, 4000, 4000),
+    (128, 8192, 8192),
+    (64, 7168, 18432),
+]
+
+
+def inputs(M, N, K, dtype, device):
+    def quantized(rows, dtype):
+        """Rows of random numbers, divided by a unit each."""
+        x = K**-0.25 * torch.randn((rows, K), device=device)  # results are around 1
+        unit = x.abs().amax(1, keepdim=True) / torch.finfo(dtype).max
+        return (x / unit).to(dtype), unit
+
+    a, scale_a = quantized(M, dtype)
+    b, scale_b = quantized(N, dtype)
+    return {
+        "a": a,
+        "b": b.mT,
+        "scale_a": scale_a,
+        "scale_b": scale_b.mT,
+    }
+
+
+def flops(M, N, K, dtype):
+    """A multiplication and an addition for each product."""
+    return 2 * M * N * K
+
+
+@register_impl("scaled_matmul", "torch")
+def reference_scaled_matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    scale_a: torch.Tensor,
+    scale_b: torch.Tensor,
+    out_dtype: torch.dtype = torch.bfloat16,
+    out: torch.Tensor | None = None,
+):
+    return torch._scaled_mm(a, b, scale_a, scale_b, out_dtype=out_dtype)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "N", "K"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="TFLOP/s",
+        plot_name=f"scaled-matmul-{dtype_name}-TFLOPS",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_scaled_matmul(M, N, K, backend, dtype, device="cuda"):
+    kwargs = inputs(M, N, K, dtype, device)
+    fn = functools.partial(scaled_matmul, **kwargs, backend=backend)
+    ref = functools.partial(reference_scaled_matmul, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return flops(M, N, K, dtype) * 1e-9 / ms
+
+
+if __name__ == "__main__":
+    bench_scaled_matmul.run(print_data=True)
