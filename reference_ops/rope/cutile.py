@@ -11,7 +11,7 @@ ConstInt = ct.Constant[int]
 
 BLOCK = 2048  # first elements of pairs in a block
 HEADS = 8  # of a block, which all turn by the same angles
-HINTS = {"occupancy": ct.ByTarget(sm_90=8, default=6), "num_worker_warps": 4}  # measured on sm_90
+HINTS = {"occupancy": ct.ByTarget(sm_90=8, default=4), "num_worker_warps": 4}  # measured on sm_90
 
 
 def _load(A, index, tile):
