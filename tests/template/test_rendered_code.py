@@ -80,9 +80,11 @@ def combinations() -> dict[str, dict[str, Any]]:
         ["max_pool", "max_pool_with_indices", "avg_pool", "adaptive_max_pool", "adaptive_avg_pool"], [1, 2, 3]
     ):
         found[f"pool_{variant}_{rank}"] = {"family": "pool", "variant": variant, "rank": rank}
-    for family, precision in itertools.product(["attention", "attention_decode"], ["ieee", "tf32", "3xtf32"]):
+    for family, precision in itertools.product(
+        ["attention", "attention_decode", "grouped_matmul"], ["ieee", "tf32", "3xtf32"]
+    ):
         found[f"{family}_{precision}"] = {"family": family, "precision": precision}
-    for family in ["attention", "attention_decode"]:
+    for family in ["attention", "attention_decode", "grouped_matmul"]:
         found[f"{family}_half"] = {"family": family, "dtypes": ["float16", "bfloat16"]}
     for variant, dtypes in itertools.product(["transpose", "permute", "pad"], [["bfloat16"], ["int32", "float64"]]):
         found[f"movement_{variant}_{dtypes[0]}"] = {"family": "movement", "variant": variant, "dtypes": dtypes}

@@ -53,6 +53,7 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "movement", "variant": name} for name in ("transpose", "permute", "pad")),
     {"family": "attention", "precision": "3xtf32", "backward": True},
     {"family": "attention_decode", "precision": "3xtf32"},
+    {"family": "grouped_matmul", "precision": "3xtf32"},
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),
 ]
 

@@ -1,0 +1,9 @@
+"""grouped_matmul: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import grouped_matmul
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["grouped_matmul"]

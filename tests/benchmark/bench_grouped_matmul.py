@@ -1,0 +1,93 @@
+"""Benchmark of grouped_matmul in TFLOP/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import grouped_matmul
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [
+    (16384, 8, 28672, 4096),
+    (16384, 8, 4096, 14336),
+    (32768, 256, 4096, 7168),
+    (4096, 64, 4096, 2048),
+    (256, 128, 4096, 2048),
+]
+
+
+def inputs(M, G, N, K, dtype, device):
+    scale = K**-0.25  # results are around 1
+    # As tokens are routed: groups of different sizes, the same in every run.
+    weights = torch.rand(G, generator=torch.Generator().manual_seed(0)) + 0.1
+    ends = (M * weights.cumsum(0) / weights.sum()).round().to(torch.int32)
+    return {
+        "a": scale * torch.randn((M, K), dtype=dtype, device=device),
+        "b": scale * torch.randn((G, N, K), dtype=dtype, device=device).mT,
+        "offsets": ends.to(device),
+    }
+
+
+def flops(M, G, N, K, dtype):
+    """A multiplication and an addition for each product."""
+    return 2 * M * N * K
+
+
+@register_impl("grouped_matmul", "torch")
+def reference_grouped_matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    offsets: torch.Tensor,
+    out: torch.Tensor | None = None,
+):
+    if a.dtype == torch.bfloat16:
+        return torch._grouped_mm(a, b, offs=offsets)
+    ends = offsets.tolist()
+    groups = zip([0, *ends], ends, b, strict=False)
+    return torch.cat([torch.matmul(a[start:end], x) for start, end, x in groups])
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "G", "N", "K"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="TFLOP/s",
+        plot_name=f"grouped-matmul-{dtype_name}-TFLOPS",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_grouped_matmul(M, G, N, K, backend, dtype, device="cuda"):
+    kwargs = inputs(M, G, N, K, dtype, device)
+    fn = functools.partial(grouped_matmul, **kwargs, backend=backend)
+    ref = functools.partial(reference_grouped_matmul, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return flops(M, G, N, K, dtype) * 1e-9 / ms
+
+
+if __name__ == "__main__":
+    bench_grouped_matmul.run(print_data=True)
