@@ -88,6 +88,8 @@ def combinations() -> dict[str, dict[str, Any]]:
         found[f"{family}_half"] = {"family": family, "dtypes": ["float16", "bfloat16"]}
     for variant, dtypes in itertools.product(["transpose", "permute", "pad"], [["bfloat16"], ["int32", "float64"]]):
         found[f"movement_{variant}_{dtypes[0]}"] = {"family": "movement", "variant": variant, "dtypes": dtypes}
+    for variant, dtypes in itertools.product(["fp8", "int8"], [["bfloat16"], ["float32", "float16"]]):
+        found[f"quantize_{variant}_{dtypes[0]}"] = {"family": "quantize", "variant": variant, "dtypes": dtypes}
     found["attention_backward"] = {"family": "attention", "precision": "tf32", "backward": True}
     found["attention_single_backward"] = {"family": "attention", "dtypes": ["float32"], "backward": True}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}

@@ -1,0 +1,9 @@
+"""quantize_fp8: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import quantize_fp8
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["quantize_fp8"]

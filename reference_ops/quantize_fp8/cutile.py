@@ -1,0 +1,238 @@
+"""cuTile backend of quantize_fp8."""
+
+import functools
+import math
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+ConstFloat = ct.Constant[float]
+
+HELD = 16384  # words of 32 bits that a block holds in registers, one element or two; what is larger is read twice
+TILE_N = 2048  # elements of one of the tiles that make up a row: 16 bytes of bf16 for each of 256 threads
+BLOCK = 4096  # elements of several short rows together, and of a tile of what is read twice
+MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
+SMALLEST = 2.0**-126  # scale, so that its reciprocal is finite: that of zeros
+HINTS = {  # by the words that a block holds, at most; chosen by the registers that the compiler reports
+    2048: {"occupancy": 8, "num_worker_warps": 4},
+    4096: {"occupancy": 4, "num_worker_warps": 4},
+    6144: {"occupancy": 3, "num_worker_warps": 8},
+    12288: {"occupancy": 2, "num_worker_warps": 8},
+    16384: {"occupancy": ct.ByTarget(sm_90=2, default=1), "num_worker_warps": 8},
+}
+
+
+def _load(X, index, tile):
+    """Tile of X as it is; zero outside, which is no magnitude."""
+    # Plain loads: all tiles of a row are under way at once, and need no shared memory
+    return ct.load(X, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+
+
+def _magnitude(t):
+    """Bits of the absolute values: as integers they have the same order, with NaN above infinity."""
+    return ct.bitcast(ct.abs(t), ct.static_eval(ct.int32 if t.dtype == ct.float32 else ct.int16))
+
+
+def _scale(top, X, LARGEST: ConstFloat):
+    """Scale of blocks from the bits of the largest magnitude of each."""
+    scale = ct.bitcast(top, X.dtype).astype(ct.float32) * ct.static_eval(1 / LARGEST)
+    return ct.where(scale < SMALLEST, SMALLEST, scale)  # and NaN stays
+
+
+def _encode(t, MANTISSA: ConstInt, BIAS: ConstInt):
+    """Bytes of floats of 8 bits, rounded to nearest even, where cuTile has no such dtype."""
+    SHIFT = 23 - MANTISSA
+    bits = ct.bitcast(ct.abs(t), ct.int32)
+    half = (1 << (SHIFT - 1)) - 1 + ((bits >> SHIFT) & 1)  # or just under it, where the last digit that is kept is even
+    normal = ((bits + half) >> SHIFT) - ((127 - BIAS) << MANTISSA)
+    # Near zero the exponent is the least one: the last digit of this sum is worth the smallest of the floats
+    subnormal = ct.bitcast(ct.abs(t) + ct.static_eval(2.0 ** (24 - BIAS - MANTISSA)), ct.int32) & 0x7F
+    code = ct.where(ct.abs(t) < ct.static_eval(2.0 ** (1 - BIAS)), subnormal, normal)
+    sign = (ct.bitcast(t, ct.int32) >> 24) & 0x80
+    return (ct.where(t == t, code, 0x7F) | sign).astype(ct.uint8)
+
+
+def _store(Y, index, t, LARGEST: ConstFloat):
+    """Store scaled values, rounded to nearest even."""
+    if ct.static_eval(Y.dtype == ct.uint8):
+        MANTISSA, BIAS = (3, 7) if LARGEST == 448 else (2, 15)
+        ty = _encode(t, MANTISSA, BIAS)
+    else:
+        ty = t.astype(Y.dtype)
+    ct.store(Y, index, ty, allow_tma=False)
+
+
+@ct.kernel
+def _quantize_fp8_kernel(
+    X,
+    Y,
+    Scale,
+    LARGEST: ConstFloat,
+    TILE_M: ConstInt,
+    TILE_B: ConstInt,
+    TILE_R: ConstInt,
+    TILE_N: ConstInt,
+    TILES: ConstInt,
+):
+    """Blocks (B, N) of X (M, B, R, N), held in registers: read once, written once; Scale is (M, R)."""
+    blocks = ct.cdiv(X.shape[2], TILE_R)
+    m, r = ct.bid(0) // blocks, ct.bid(0) % blocks
+    txs = ()
+    for j in ct.static_iter(range(TILES)):
+        txs += (_load(X, (m, 0, r, j), (TILE_M, TILE_B, TILE_R, TILE_N)),)
+
+    # Lane by lane first, so that the lanes meet once
+    top = _magnitude(txs[0])
+    for tx in ct.static_iter(txs[1:]):
+        top = ct.maximum(top, _magnitude(tx))
+    scale = _scale(ct.max(top, (1, 3), keepdims=True), X, LARGEST)
+    inverse = 1.0 / scale
+    for j in ct.static_iter(range(TILES)):
+        _store(Y, (m, 0, r, j), txs[j].astype(ct.float32) * inverse, LARGEST)
+    ct.store(Scale, (m, r), scale.reshape((TILE_M, TILE_R)), allow_tma=False)
+
+
+@ct.kernel
+def _quantize_fp8_long_kernel(
+    X: ct.IndexedWithInt64,
+    Y: ct.IndexedWithInt64,
+    Scale: ct.IndexedWithInt64,
+    LARGEST: ConstFloat,
+    TILE_M: ConstInt,
+    TILE_B: ConstInt,
+    TILE_R: ConstInt,
+    TILE_N: ConstInt,
+):
+    """Blocks (B, N) of X (M, B, R, N) of any size: a pass for the largest magnitude, and one that writes."""
+    tile = (TILE_M, TILE_B, TILE_R, TILE_N)
+    blocks = ct.int32(ct.cdiv(X.shape[2], TILE_R))
+    m, r = ct.bid(0) // blocks, ct.bid(0) % blocks
+    columns = ct.int32(ct.cdiv(X.shape[3], TILE_N))
+    steps = ct.int32(ct.cdiv(X.shape[1], TILE_B)) * columns
+
+    top = ct.zeros(tile, ct.static_eval(ct.int32 if X.dtype == ct.float32 else ct.int16))
+    for step in range(steps):
+        top = ct.maximum(top, _magnitude(_load(X, (m, step // columns, r, step % columns), tile)))
+    scale = _scale(ct.max(top, (1, 3), keepdims=True), X, LARGEST)
+    inverse = 1.0 / scale
+    for step in range(steps):
+        index = (m, step // columns, r, step % columns)
+        _store(Y, index, _load(X, index, tile).astype(ct.float32) * inverse, LARGEST)
+    ct.store(Scale, (m, r), scale.reshape((TILE_M, TILE_R)), allow_tma=False)
+
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_LARGEST = {torch.float8_e4m3fn: 448.0, torch.float8_e5m2: 57344.0}
+
+
+def _power_of_two(n):
+    """Smallest power of two that is at least `n`."""
+    return 1 << (n - 1).bit_length()
+
+
+@functools.cache
+def _hinted(kernel, elements):
+    """Kernel with the hints for a block of so many elements."""
+    return kernel.replace_hints(**HINTS[next((n for n in HINTS if n >= elements), max(HINTS))])
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(m, b, r, n, itemsize, wide):
+    """Choose (whether blocks are too large for registers, grid, tile, tiles) for blocks (B, N) of (M, B, R, N)."""
+    tile_b, tile_n = _power_of_two(b), min(_power_of_two(n), TILE_N)
+    tiles = ct.cdiv(n, tile_n)
+    long = wide or tile_b * tile_n * tiles * itemsize > 4 * HELD
+    if long:
+        tile_n, tiles = min(_power_of_two(n), BLOCK), 1
+        tile_b = min(tile_b, BLOCK // tile_n)
+    room = max(BLOCK // (tile_b * tile_n * tiles), 1)
+    tile_r = min(_power_of_two(r), 1 << room.bit_length() - 1)
+    tile_m = 1
+    while tile_m < m and (2 * tile_m * tile_r <= room or ct.cdiv(m, tile_m) * ct.cdiv(r, tile_r) > MAX_BLOCKS):
+        tile_m *= 2
+    return long, (ct.cdiv(m, tile_m) * ct.cdiv(r, tile_r),), (tile_m, tile_b, tile_r, tile_n), tiles
+
+
+def _quantize(x, b, n, largest, values, scale):
+    """Write the values and the scales of the blocks (b, n) of `x`."""
+    rows, results = (t.reshape(-1, x.shape[-1]) for t in (x, values))
+    if b == 1 and rows.is_contiguous():  # blocks follow each other
+        rows, results = rows.view(-1, n), results.view(-1, n)
+    blocks = [t.unflatten(0, (-1, b)).unflatten(2, (-1, n)) for t in (rows, results)]
+    if torch.cuda.get_device_capability(x.device) < (9, 0):  # cuTile has no floats of 8 bits there
+        blocks[1] = blocks[1].view(torch.uint8)
+    m, _, r, _ = blocks[0].shape
+    wide = max(*blocks[0].shape, *blocks[0].stride(), *blocks[1].stride()) >= 2**31
+    long, grid, tile, tiles = _plan(*blocks[0].shape, x.element_size(), wide)
+    arguments = (*blocks, scale.view(m, r), largest, *tile)
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        if long:
+            hinted = _hinted(_quantize_fp8_long_kernel, BLOCK)
+            ct.launch(stream, grid, hinted, arguments)
+        else:
+            hinted = _hinted(_quantize_fp8_kernel, math.prod(tile) * tiles * x.element_size() // 4)
+            ct.launch(stream, grid, hinted, (*arguments, tiles))
+
+
+def _block_and_scales(x, block):
+    """Rows and columns of a block of `x`, and the shape of the scales."""
+    leading, n = x.shape[:-1], x.shape[-1]
+    if block is None:
+        return 1, n, (*leading, 1)
+    if not isinstance(block, tuple | list) or len(block) != 2 or not all(isinstance(k, int) and k > 0 for k in block):
+        raise TypeError(f"block is {block!r}; it must be two positive ints, rows and columns, or None")
+    rows, columns = block
+    m = leading[-1] if leading else 1
+    if m % rows or n % columns:
+        raise ValueError(f"block is {block}; it must divide ({m}, {n}), the rows and columns of x")
+    return rows, columns, (*leading[:-1], *(m // rows for m in leading[-1:]), n // columns)
+
+
+@register_impl("quantize_fp8", backend="cutile")
+def quantize_fp8(
+    x: torch.Tensor,
+    block: tuple[int, int] | None = None,
+    dtype: torch.dtype = torch.float8_e4m3fn,
+    out: tuple[torch.Tensor, torch.Tensor] | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Values as floats of 8 bits, with a scale for each row or block."""
+    if kwargs:
+        raise TypeError(f"quantize_fp8 got unexpected arguments: {', '.join(kwargs)}")
+    if not isinstance(x, torch.Tensor) or x.dtype not in _DTYPES:
+        found = getattr(x, "dtype", type(x).__name__)
+        raise TypeError(f"x is {found}; it must be a tensor of float32, float16, bfloat16")
+    if not x.is_cuda:
+        raise ValueError(f"x is on {x.device}; it must be on a CUDA device")
+    if x.ndim == 0:
+        raise ValueError("x is a scalar; it must have at least one dimension, the rows to quantize")
+    if dtype not in _LARGEST:
+        raise TypeError(f"dtype is {dtype}; it must be torch.float8_e4m3fn or torch.float8_e5m2")
+    rows, columns, scales = _block_and_scales(x, block)
+    shapes, dtypes = (x.shape, scales), (dtype, torch.float32)
+    results = out
+    if out is None:
+        results = out = tuple(torch.empty(s, dtype=d, device=x.device) for s, d in zip(shapes, dtypes, strict=True))
+    if len(out) != 2:
+        raise ValueError(f"out has {len(out)} tensors; it must have two, values and scale")
+    for name, tensor, shape, kind in zip(("values", "scale"), out, shapes, dtypes, strict=True):
+        if tensor.shape != shape or tensor.dtype != kind or tensor.device != x.device:
+            found = f"{tuple(tensor.shape)} of {tensor.dtype} on {tensor.device}"
+            raise ValueError(f"out has {name} {found}; it must be {tuple(shape)} of {kind} on {x.device}")
+    if x.numel() == 0:
+        out[1].fill_(SMALLEST)
+        return out
+    # Through tensors of their own where those of `out` are strided or may overlap `x` or each other
+    storages = [t.untyped_storage().data_ptr() for t in (x, *out)]
+    if not all(t.is_contiguous() and storages.count(t.untyped_storage().data_ptr()) == 1 for t in out):
+        results = tuple(torch.empty_like(t, memory_format=torch.contiguous_format) for t in out)
+    _quantize(x, rows, columns, _LARGEST[dtype], *results)
+    if results is not out:
+        for tensor, result in zip(out, results, strict=True):
+            tensor.copy_(result)
+    return out
