@@ -52,7 +52,8 @@ def _family(family: Family, questions: Mapping[str, Any]) -> Iterator[str]:
     if not family.variants:
         yield from (f"Dtypes: {_dtypes(family.dtypes, family)}.", "")
     gradient = "Gradient: with `--backward`" if family.backward else "No gradient"
-    yield from (f"{gradient}. Measured in {family.metric}.", "")
+    others = "".join(f", `{name}` in {metric}" for name, metric in data.get("variant_metric", {}).items())
+    yield from (f"{gradient}. Measured in {family.metric}{others}.", "")
     yield from _parameters(family)
     yield from _options((name for name in family.questions if name != "variant"), questions)
 

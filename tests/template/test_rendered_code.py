@@ -40,13 +40,20 @@ def combinations() -> dict[str, dict[str, Any]]:
         "row_norm": ["rms_norm", "layer_norm", "add_rms_norm"],
         "rope": ["half", "interleaved"],
         "channel_norm": ["group_norm", "instance_norm", "batch_norm"],
+        "cross_entropy": ["cross_entropy", "linear_cross_entropy"],
     }
     for family, names in variants.items():
         for variant, backward in itertools.product(names, [False, True]):
             op = f"{family}_{variant}_backward" if backward else f"{family}_{variant}"
             found[op] = {"family": family, "variant": variant, "backward": backward}
-    for family, backward in itertools.product(["cross_entropy", "dropout"], [False, True]):
-        found[f"{family}_backward" if backward else f"{family}_forward"] = {"family": family, "backward": backward}
+    for precision in ["tf32", "3xtf32"]:
+        found[f"linear_cross_entropy_{precision}"] = {
+            **found["cross_entropy_linear_cross_entropy_backward"],
+            "precision": precision,
+        }
+    found[LONG_NAME.replace("a", "l")] = found["cross_entropy_linear_cross_entropy_backward"]
+    for backward in [False, True]:
+        found["dropout_backward" if backward else "dropout_forward"] = {"family": "dropout", "backward": backward}
     for variant in ["sum", "mean", "max", "min", "prod", "argmax", "argmin", "logsumexp"]:
         found[f"reduction_{variant}"] = {"family": "reduction", "variant": variant}
     for variant, dtypes in itertools.product(

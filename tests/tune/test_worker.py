@@ -104,10 +104,10 @@ def test_launches_are_told_apart_by_what_is_launched():
 
 @pytest.mark.parametrize("family", [path.parent.name for path in sorted(locate().partials.glob("*/tune.yml"))])
 def test_reference_operators_have_the_table_of_their_family(family):
-    choices = Choices.read(locate().partials, family)
     members = [each for each in operators().values() if read_answers(each.name, ROOT)["family"] == family]
     assert members
     for operator in members:
+        choices = Choices.read(locate().partials, family, read_answers(operator.name, ROOT).get("variant", ""))
         text = operator.path(operator.kernel).read_text()
         for arch in ("sm_80", "sm_90", "sm_100", "sm_120"):
             place = Place(name=choices.table, arch=arch, itemsize=2 if choices.by_itemsize else None)

@@ -78,7 +78,8 @@ def tune(task: Task, laboratory: type[Laboratory] = Laboratory, progress: Progre
     """
     operator = task.operator
     path = operator.path(operator.kernel)
-    choices = Choices.read(task.partials, str(read_answers(operator.name, operator.host.root)["family"]))
+    answers = read_answers(operator.name, operator.host.root)
+    choices = Choices.read(task.partials, str(answers["family"]), str(answers.get("variant", "")))
     if not operator.path(operator.benchmark).is_file():
         raise UsageError(
             f"{operator.name} has no benchmark, which says on what to tune it",

@@ -37,8 +37,8 @@ class Choices:
     axes: tuple[Axis, ...]
 
     @classmethod
-    def read(cls, partials: Path, family: str) -> "Choices":
-        """Read the `tune.yml` of a family.
+    def read(cls, partials: Path, family: str, variant: str = "") -> "Choices":
+        """Read the `tune.yml` of a family, in which a variant may have a part of its own.
 
         Raises:
             UsageError: The family has none.
@@ -52,6 +52,7 @@ class Choices:
                 hint="edit the constants on top of its kernel file, and time them: tilewright bench",
             )
         data = read_data(path)
+        data = data.get("variants", {}).get(variant, data)
         axes = (_axis(str(name), values) for name, values in data["fields"].items())
         return cls(table=data["table"], by_itemsize=data["by_itemsize"], axes=tuple(axes))
 

@@ -1,0 +1,86 @@
+"""Benchmark of linear_cross_entropy in TFLOP/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import linear_cross_entropy
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(8192, 32000, 4096), (8192, 128256, 4096), (4096, 151936, 2048), (1024, 128256, 8192)]
+
+
+def inputs(M, N, K, dtype, device):
+    scale = K**-0.25  # logits are around 1
+    return {
+        "hidden": scale * torch.randn((M, K), dtype=dtype, device=device),
+        "weight": scale * torch.randn((N, K), dtype=dtype, device=device),
+        "target": torch.randint(0, N, (M,), device=device),
+    }
+
+
+def flops(M, N, K, dtype):
+    """A multiplication and an addition for each product."""
+    return 2 * M * N * K
+
+
+@register_impl("linear_cross_entropy", "torch")
+def reference_linear_cross_entropy(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+    out: torch.Tensor | None = None,
+):
+    logits = torch.nn.functional.linear(hidden, weight)
+    return torch.nn.functional.cross_entropy(
+        logits, target, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
+    )
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "N", "K"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="TFLOP/s",
+        plot_name=f"linear-cross-entropy-{dtype_name}-TFLOPS",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_linear_cross_entropy(M, N, K, backend, dtype, device="cuda"):
+    kwargs = inputs(M, N, K, dtype, device)
+    fn = functools.partial(linear_cross_entropy, **kwargs, backend=backend)
+    ref = functools.partial(reference_linear_cross_entropy, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return flops(M, N, K, dtype) * 1e-9 / ms
+
+
+if __name__ == "__main__":
+    bench_linear_cross_entropy.run(print_data=True)
