@@ -41,6 +41,7 @@ def combinations() -> dict[str, dict[str, Any]]:
         "rope": ["half", "interleaved"],
         "channel_norm": ["group_norm", "instance_norm", "batch_norm"],
         "cross_entropy": ["cross_entropy", "linear_cross_entropy"],
+        "embedding": ["embedding", "gather", "scatter_add"],
     }
     for family, names in variants.items():
         for variant, backward in itertools.product(names, [False, True]):
@@ -97,6 +98,9 @@ def combinations() -> dict[str, dict[str, Any]]:
         found[f"movement_{variant}_{dtypes[0]}"] = {"family": "movement", "variant": variant, "dtypes": dtypes}
     for variant, dtypes in itertools.product(["fp8", "int8"], [["bfloat16"], ["float32", "float16"]]):
         found[f"quantize_{variant}_{dtypes[0]}"] = {"family": "quantize", "variant": variant, "dtypes": dtypes}
+    for variant in variants["embedding"]:
+        dtypes = ["int32", "float64"] if variant == "gather" else ["int64"]
+        found[f"embedding_{variant}_integers"] = {"family": "embedding", "variant": variant, "dtypes": dtypes}
     found["attention_backward"] = {"family": "attention", "precision": "tf32", "backward": True}
     found["attention_single_backward"] = {"family": "attention", "dtypes": ["float32"], "backward": True}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}

@@ -54,6 +54,10 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),
     *({"family": "movement", "variant": name} for name in ("transpose", "permute", "pad")),
     *({"family": "quantize", "variant": name} for name in ("fp8", "int8")),
+    *(
+        {"family": "embedding", "variant": name, "backward": True, "dtypes": ["float64"]}
+        for name in ("embedding", "gather", "scatter_add")
+    ),
     {"family": "attention", "precision": "3xtf32", "backward": True},
     {"family": "attention_decode", "precision": "3xtf32"},
     {"family": "grouped_matmul", "precision": "3xtf32"},

@@ -1,0 +1,9 @@
+"""scatter_add: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import scatter_add
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["scatter_add"]
