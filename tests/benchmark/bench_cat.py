@@ -1,0 +1,75 @@
+"""Benchmark of cat in GB/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import cat
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(16384, 16384), (32768, 11008), (1000003, 64)]
+
+
+def inputs(M, N, dtype, device):
+    shapes = ((M, N // 2), (M, N // 4), (M, N - N // 2 - N // 4))
+    return {"tensors": [torch.randn(shape, dtype=dtype, device=device) for shape in shapes], "dim": 1}
+
+
+def bytes_moved(M, N, dtype):
+    """The inputs read once, the result written once."""
+    return 2 * M * N * dtype.itemsize
+
+
+@register_impl("cat", "torch")
+def reference_cat(
+    tensors: list[torch.Tensor] | tuple[torch.Tensor, ...],
+    dim: int = 0,
+    out: torch.Tensor | None = None,
+):
+    return torch.cat(tensors, dim)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "N"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="GB/s",
+        plot_name=f"cat-{dtype_name}-GBps",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_cat(M, N, backend, dtype, device="cuda"):
+    kwargs = inputs(M, N, dtype, device)
+    fn = functools.partial(cat, **kwargs, backend=backend)
+    ref = functools.partial(reference_cat, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return bytes_moved(M, N, dtype) * 1e-6 / ms
+
+
+if __name__ == "__main__":
+    bench_cat.run(print_data=True)
