@@ -109,9 +109,11 @@ class Test_Cat(common.PyTestCase):
         x = self.inputs((150, 150), self._dtypes[0])["tensors"][0]
         tensors = [x[:70], x[70:]]
         expected = self.reference(tensors[::-1])
-        out = torch.empty_like(expected)
+        memory = expected.new_full((expected.numel() + 32,), 7)  # with more on either side
+        out = memory[16:-16].view(expected.shape)
         assert cat(tensors[::-1], out=out) is out
         assert torch.equal(out, expected)
+        assert torch.stack((memory[:16], memory[-16:])).eq(7).all()
         strided = torch.empty_like(expected.mT).mT
         cat(tensors[::-1], out=strided)
         assert torch.equal(strided, expected)
