@@ -175,7 +175,8 @@ def _quantize(x, b, n, largest, values, scale):
             hinted = _hinted(_quantize_fp8_long_kernel, BLOCK)
             ct.launch(stream, grid, hinted, arguments)
         else:
-            hinted = _hinted(_quantize_fp8_kernel, math.prod(tile) * tiles * x.element_size() // 4)
+            words = math.prod(tile) * tiles * x.element_size() // 4
+            hinted = _hinted(_quantize_fp8_kernel, words)
             ct.launch(stream, grid, hinted, (*arguments, tiles))
 
 

@@ -101,6 +101,7 @@ def combinations() -> dict[str, dict[str, Any]]:
     for variant in variants["embedding"]:
         dtypes = ["int32", "float64"] if variant == "gather" else ["int64"]
         found[f"embedding_{variant}_integers"] = {"family": "embedding", "variant": variant, "dtypes": dtypes}
+    found["topk_half"] = {"family": "topk", "dtypes": ["bfloat16"]}
     found["attention_backward"] = {"family": "attention", "precision": "tf32", "backward": True}
     found["attention_single_backward"] = {"family": "attention", "dtypes": ["float32"], "backward": True}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}

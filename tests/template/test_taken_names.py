@@ -53,6 +53,7 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
     *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),
     *({"family": "movement", "variant": name} for name in ("transpose", "permute", "cat", "pad")),
+    {"family": "topk"},
     *({"family": "quantize", "variant": name} for name in ("fp8", "int8")),
     *(
         {"family": "embedding", "variant": name, "backward": True, "dtypes": ["float64"]}

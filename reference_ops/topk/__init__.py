@@ -1,0 +1,9 @@
+"""topk: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import topk
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["topk"]

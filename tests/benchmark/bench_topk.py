@@ -1,0 +1,79 @@
+"""Benchmark of topk in GB/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import topk
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(65536, 256, 8), (32768, 4096, 16), (4096, 128256, 8), (64, 128256, 50)]
+
+
+def inputs(M, N, K, dtype, device):
+    x = torch.randn((M, N), dtype=dtype, device=device).clamp(max=8)
+    # The largest all differ, because PyTorch leaves open which of equal ones it takes
+    place = torch.randint(N // K, (M, K), device=device) + torch.arange(K, device=device) * (N // K)
+    x.scatter_(1, place, (9 + torch.arange(K, dtype=dtype, device=device)).expand(M, K))
+    return {"x": x, "k": K}
+
+
+def bytes_moved(M, N, K, dtype):
+    """The input read once, the values and their int64 indices written once."""
+    return M * N * dtype.itemsize + M * K * (dtype.itemsize + 8)
+
+
+@register_impl("topk", "torch")
+def reference_topk(
+    x: torch.Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    out: tuple[torch.Tensor, torch.Tensor] | None = None,
+):
+    return tuple(torch.topk(x, k, dim, largest, sorted))
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "N", "K"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="GB/s",
+        plot_name=f"topk-{dtype_name}-GBps",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_topk(M, N, K, backend, dtype, device="cuda"):
+    kwargs = inputs(M, N, K, dtype, device)
+    fn = functools.partial(topk, **kwargs, backend=backend)
+    ref = functools.partial(reference_topk, **kwargs)
+    torch.testing.assert_close(fn(), ref())
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return bytes_moved(M, N, K, dtype) * 1e-6 / ms
+
+
+if __name__ == "__main__":
+    bench_topk.run(print_data=True)
