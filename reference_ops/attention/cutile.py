@@ -45,9 +45,15 @@ CONFIGS = {
     },
     4: {8: (_Config((64, 16), 64, depth=16), _Config((32, 16), 128, 4, depth=16), _Config((32, 8), depth=8))},
 }
-GRADIENT_TILES = {  # by bytes of an element and D, at most: queries or keys in a tile, and warps
-    2: {64: (64, 8), 128: (64, 4), 256: (32, 8)},
-    4: {256: (8, 8)},
+# The same for the gradients: by D, at most, (queries, keys, warps) of the kernel for queries and of that for keys.
+GRADIENTS = {
+    2: {
+        8: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((32, 32, 8), (32, 32, 8))},
+        9: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((64, 32, 8), (32, 64, 8))},
+        10: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((64, 32, 8), (32, 16, 4))},
+        12: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((32, 32, 8), (32, 32, 8))},
+    },
+    4: {8: {256: ((16, 16, 8), (16, 8, 8))}},
 }
 
 
@@ -200,6 +206,7 @@ def _attention_backward_queries_kernel(
     TILE_M: ConstInt,
     TILE_N: ConstInt,
     TILE_D: ConstInt,
+    DEPTH: ConstInt,
     CAUSAL: ConstBool,
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
@@ -217,24 +224,29 @@ def _attention_backward_queries_kernel(
         begin = ct.maximum(place - window + 1, 0) // TILE_N
         end = ct.minimum(end, place + TILE_M - 1 + window)
 
-    def rows(A):
-        return ct.load(A, (b, h, i, 0), (1, 1, TILE_M, TILE_D), padding_mode=ZERO).reshape((TILE_M, TILE_D))
+    def rows(A, d, depth):
+        return ct.load(A, (b, h, i, d), (1, 1, TILE_M, depth), padding_mode=ZERO).reshape((TILE_M, depth))
 
-    def columns(A, j):
-        tile = (1, 1, TILE_D, TILE_N)
-        return ct.load(A, (b, h // group, 0, j), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
+    def columns(A, d, depth, j):
+        tile = (1, 1, depth, TILE_N)
+        return ct.load(A, (b, h // group, d, j), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
 
-    tq, tdout = rows(Q), rows(dOut)
+    tq, tdout = rows(Q, 0, TILE_D), rows(dOut, 0, TILE_D)
     lse = ct.load(Lse, (b, h, i), (1, 1, TILE_M), padding_mode=ct.PaddingMode.POS_INF).reshape((TILE_M, 1))
-    delta = ct.sum(tdout.astype(ct.float32) * rows(Out).astype(ct.float32), 1, keepdims=True)
+    delta = ct.sum(tdout.astype(ct.float32) * rows(Out, 0, TILE_D).astype(ct.float32), 1, keepdims=True)
     ct.store(Delta, (b, h, i), delta.reshape((1, 1, TILE_M)))
     own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
     tdq = ct.zeros((TILE_M, TILE_D), ct.float32)
     for j in range(begin, ct.cdiv(end, TILE_N)):
         seen = _seen(own, j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :], n, window, CAUSAL, WINDOW)
-        zero = ct.zeros((TILE_M, TILE_N), ct.float32)
-        ts = ct.mma(tq, columns(K, j), zero)
-        tgrad = ct.mma(tdout, columns(V, j), zero)
+        ts = tgrad = ct.zeros((TILE_M, TILE_N), ct.float32)
+        if DEPTH == TILE_D:
+            ts = ct.mma(tq, columns(K, 0, TILE_D, j), ts)
+            tgrad = ct.mma(tdout, columns(V, 0, TILE_D, j), tgrad)
+        else:
+            for d in range(ct.cdiv(Q.shape[3], DEPTH)):
+                ts = ct.mma(rows(Q, d, DEPTH), columns(K, d, DEPTH, j), ts)
+                tgrad = ct.mma(rows(dOut, d, DEPTH), columns(V, d, DEPTH, j), tgrad)
         _, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
         tk = ct.load(K, (b, h // group, j, 0), (1, 1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
         tdq = ct.mma(tds.astype(K.dtype), tk, tdq)
@@ -259,6 +271,7 @@ def _attention_backward_keys_kernel(
     TILE_M: ConstInt,
     TILE_N: ConstInt,
     TILE_D: ConstInt,
+    DEPTH: ConstInt,
     CAUSAL: ConstBool,
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
@@ -276,17 +289,17 @@ def _attention_backward_keys_kernel(
     if CAUSAL:
         begin = ct.maximum(j * TILE_N - offset, 0) // TILE_M
 
-    def keys(A):
-        return ct.load(A, (b, h, j, 0), (1, 1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
+    def keys(A, d, depth):
+        return ct.load(A, (b, h, j, d), (1, 1, TILE_N, depth), padding_mode=ZERO).reshape((TILE_N, depth))
 
     def rows(A, one, i):
         return ct.load(A, (b, one, i, 0), (1, 1, TILE_M, TILE_D), padding_mode=ZERO).reshape((TILE_M, TILE_D))
 
-    def columns(A, one, i):
-        tile = (1, 1, TILE_D, TILE_M)
-        return ct.load(A, (b, one, 0, i), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
+    def columns(A, one, d, depth, i):
+        tile = (1, 1, depth, TILE_M)
+        return ct.load(A, (b, one, d, i), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
 
-    tk, tv = keys(K), keys(V)
+    tk, tv = keys(K, 0, TILE_D), keys(V, 0, TILE_D)
     column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[:, None]
     tdk = ct.zeros((TILE_N, TILE_D), ct.float32)
     tdv = ct.zeros((TILE_N, TILE_D), ct.float32)
@@ -297,9 +310,14 @@ def _attention_backward_keys_kernel(
         delta = ct.load(Delta, (b, one, i), (1, 1, TILE_M), padding_mode=ZERO).reshape((1, TILE_M))
         own = i * TILE_M + ct.arange(TILE_M, dtype=ct.int32)[None, :] + offset
         seen = _seen(own, column, n, window, CAUSAL, WINDOW)
-        zero = ct.zeros((TILE_N, TILE_M), ct.float32)
-        ts = ct.mma(tk, columns(Q, one, i), zero)
-        tgrad = ct.mma(tv, columns(dOut, one, i), zero)
+        ts = tgrad = ct.zeros((TILE_N, TILE_M), ct.float32)
+        if DEPTH == TILE_D:
+            ts = ct.mma(tk, columns(Q, one, 0, TILE_D, i), ts)
+            tgrad = ct.mma(tv, columns(dOut, one, 0, TILE_D, i), tgrad)
+        else:
+            for d in range(ct.cdiv(Q.shape[3], DEPTH)):
+                ts = ct.mma(keys(K, d, DEPTH), columns(Q, one, d, DEPTH, i), ts)
+                tgrad = ct.mma(keys(V, d, DEPTH), columns(dOut, one, d, DEPTH, i), tgrad)
         tp, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
         tdv = ct.mma(tp.astype(Q.dtype), rows(dOut, one, i), tdv)
         tdk = ct.mma(tds.astype(Q.dtype), rows(Q, one, i), tdk)
@@ -407,29 +425,37 @@ def _forward(q, k, v, y, *options):
     return lse
 
 
-@functools.cache
-def _gradient_kernels(warps):
-    queries = _attention_backward_queries_kernel
-    keys = _attention_backward_keys_kernel
-    return queries.replace_hints(num_worker_warps=warps), keys.replace_hints(num_worker_warps=warps)
+@functools.lru_cache(maxsize=4096)
+def _gradient_plan(device, itemsize, d):
+    """Choose (kernel, tile sizes) for the gradient of queries and for that of keys."""
+    properties = torch.cuda.get_device_properties(device)
+    generations = GRADIENTS[itemsize]
+    tiles = generations[max(major for major in generations if major <= properties.major)]
+    tile_d = max(16, 1 << (d - 1).bit_length())
+    sizes = (tile_d, min(tile_d, 16) if itemsize == 4 else tile_d)
+    kernels = _attention_backward_queries_kernel, _attention_backward_keys_kernel
+    return [
+        (kernel.replace_hints(num_worker_warps=warps), (m, n, *sizes))
+        for kernel, (m, n, warps) in zip(kernels, tiles[min(most for most in tiles if most >= tile_d)], strict=True)
+    ]
 
 
 def _launch_backward(arrays, causal, window, softcap, scale):
     q, k, v, y, dy, lse, delta, dq, dk, dv = arrays
     batch, heads, m, d = q.shape
-    tile_d = max(16, 1 << (d - 1).bit_length())
-    tiles = GRADIENT_TILES[q.element_size()]
-    side, warps = tiles[min(most for most in tiles if most >= tile_d)]
-    queries_kernel, keys_kernel = _gradient_kernels(warps)
+    plans = _gradient_plan(q.device, q.element_size(), d)
     numbers = (*_numbers(q, k, window, softcap, scale), scale)
-    constants = (side, side, tile_d, causal, window is not None, softcap > 0)
+    constants = (causal, window is not None, softcap > 0)
     rows = (q, k, v, y, dy, lse, delta, dq)
     columns = (q, k, v, dy, lse, delta, dk, dv)
     with torch.cuda.device(q.device):
         stream = torch.cuda.current_stream(q.device)
-        ct.launch(stream, (batch * heads * ct.cdiv(m, side),), queries_kernel, (*rows, *numbers, *constants))
-        blocks = (batch * k.shape[1] * ct.cdiv(k.shape[2], side),)
-        ct.launch(stream, blocks, keys_kernel, (*columns, *numbers, *constants))
+        kernel, tile = plans[0]
+        blocks = batch * heads * ct.cdiv(m, tile[0])
+        ct.launch(stream, (blocks,), kernel, (*rows, *numbers, *tile, *constants))
+        kernel, tile = plans[1]
+        blocks = batch * k.shape[1] * ct.cdiv(k.shape[2], tile[1])
+        ct.launch(stream, (blocks,), kernel, (*columns, *numbers, *tile, *constants))
 
 
 class _Attention(torch.autograd.Function):

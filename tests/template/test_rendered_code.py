@@ -103,6 +103,17 @@ def combinations() -> dict[str, dict[str, Any]]:
         found[f"embedding_{variant}_integers"] = {"family": "embedding", "variant": variant, "dtypes": dtypes}
     found["topk_half"] = {"family": "topk", "dtypes": ["bfloat16"]}
     found["attention_backward"] = {"family": "attention", "precision": "tf32", "backward": True}
+    for dtypes, precision, backward in itertools.product(
+        [["float32"], ["float16", "bfloat16"], ["float32", "bfloat16"]], ["ieee", "tf32", "3xtf32"], [False, True]
+    ):
+        found[f"attention_varlen_{len(found)}"] = {
+            "family": "attention",
+            "variant": "varlen",
+            "dtypes": dtypes,
+            "precision": precision,
+            "backward": backward,
+        }
+    found["attention_half_backward"] = {"family": "attention", "dtypes": ["bfloat16"], "backward": True}
     found["attention_single_backward"] = {"family": "attention", "dtypes": ["float32"], "backward": True}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}
     found["gated_half"] = {"family": "gated", "dtypes": ["bfloat16"]}

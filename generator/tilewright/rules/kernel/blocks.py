@@ -51,6 +51,14 @@ def copy_tiles_kernel(X, Y, TILE: ct.Constant[int]):
     m, n = ct.bid(0) // across, ct.bid(0) % across
     ct.store(Y, (m, n), ct.load(X, (m, n), (1, TILE)))
 ''',
+        HEAD
+        + '''@ct.kernel
+def copy_tiles_kernel(X, Y, TILE: ct.Constant[int]):
+    """Y (M, N) = X (M, N)."""
+    across = ct.cdiv(X.shape[1], TILE)
+    m, n = ct.bid(0) // across, ct.bid(0) % across
+    ct.store(Y.slice(0, m, m + 1), (0, n), ct.load(X, (m, n), (1, TILE)))
+''',
     )
     INVALID: ClassVar = (
         HEAD
@@ -77,6 +85,8 @@ def copy_tiles_kernel(X, Y, TILE: ct.Constant[int]):
             return
         reads = {axis for each in flow.named("load", "gather") for axis in _axes(each)}
         stores = flow.named("store", "scatter")
+        if any(map(_is_to_part, stores)):
+            return
         unread = {axis for axis in reads if stores and not any(axis in _axes(each) for each in stores)}
         for store in stores:
             if not all(map(flow.is_flag, store.conditions)) or not all(
@@ -100,6 +110,12 @@ def copy_tiles_kernel(X, Y, TILE: ct.Constant[int]):
 
 def _index(operation: Operation) -> Value:
     return operation.value("index" if operation.name in ("load", "store") else "indices")
+
+
+def _is_to_part(store: Operation) -> bool:
+    """Whether it writes to a slice, whose place in the array may depend on the block too."""
+    array = store.value("array")
+    return isinstance(array, Array) and array.name.endswith(".slice")
 
 
 def _number(entry: Value) -> Polynomial | None:

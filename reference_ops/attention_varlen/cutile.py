@@ -1,0 +1,585 @@
+"""cuTile backend of attention_varlen."""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+ConstBool = ct.Constant[bool]
+
+ZERO = ct.PaddingMode.ZERO
+LOG2E = math.log2(math.e)
+LOWEST = -1e30  # where a maximum begins: -inf would make a NaN of a query that has seen no key yet
+
+
+@dataclass(frozen=True)
+class _Config:
+    """A tile of (queries, keys) and the compiler hints that go with it."""
+
+    tile: tuple[int, int]
+    most_d: int = 256  # elements of a head, rounded up to a power of two
+    num_worker_warps: int = 8
+    occupancy: int | None = None
+    depth: int = 256  # elements of a head that are multiplied at once
+
+    @functools.cached_property
+    def kernel(self):
+        kernel = _attention_varlen_kernel
+        return kernel.replace_hints(num_worker_warps=self.num_worker_warps, occupancy=self.occupancy)
+
+
+# By bytes of an element and the first major compute capability that they are for; of those the first for such heads
+# that gives every multiprocessor a block is taken, else the last. Chosen by the registers that they need.
+CONFIGS = {
+    2: {
+        8: (_Config((64, 64), 64, 4), _Config((64, 32), 128), _Config((64, 32), 256, 4)),
+        9: (_Config((64, 128), 128, 4, 2), _Config((128, 64)), _Config((64, 64))),
+        10: (_Config((128, 128), 128), _Config((128, 64)), _Config((64, 64))),
+        12: (_Config((128, 64), 64), _Config((64, 64), 64), _Config((64, 32))),
+    },
+    4: {8: (_Config((32, 16), 128, depth=16), _Config((32, 8), depth=8))},
+}
+# The same for the gradients: by D, at most, (queries, keys, warps) of the kernel for queries and of that for keys.
+GRADIENTS = {
+    2: {
+        8: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
+        9: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((64, 32, 8), (32, 64, 8))},
+        10: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((64, 32, 8), (32, 16, 4))},
+        12: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
+    },
+    4: {8: {256: ((16, 16, 8), (16, 8, 8))}},
+}
+
+
+def _tanh(t):
+    """Hyperbolic tangent to the accuracy that a score needs: an absolute one."""
+    e = ct.exp2(t * (2.0 * LOG2E), flush_to_zero=True)
+    return 1.0 - ct.truediv(2.0, 1.0 + e, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
+
+
+def _weights(ts, top, total, tout, factor, dtype):
+    """Exponentials of scores below their maximum so far; what was summed before is brought to the new maximum."""
+    new = ct.maximum(top, ct.max(ts, 1, keepdims=True))
+    tp = ct.exp2(ts * factor - new * factor, flush_to_zero=True)
+    fade = ct.exp2((top - new) * factor, flush_to_zero=True)
+    return tp.astype(dtype), new, total * fade + ct.sum(tp, 1, keepdims=True), tout * fade
+
+
+def _sequence(Starts, b):
+    """The first row of sequence b and the number of its rows."""
+    start = ct.load(Starts, (b,), ())
+    return start, ct.load(Starts, (b + 1,), ()) - start
+
+
+def _part(A, start, length):
+    """The rows of A (heads, rows, ...) of one sequence, whose place in memory may need more than 32 bits."""
+    start = start.astype(ct.int64)
+    return A.slice(1, start, start + length)
+
+
+def _tile(A, index, shape):
+    """A tile of A (heads, rows, D) from any row on; what is behind a sequence are rows of the next one."""
+    rows, depth = shape
+    tiles = A.tiled_view((1, rows, depth), traversal_steps=(1, 1, depth), padding_mode=ZERO)
+    return tiles.load(index).reshape(shape)
+
+
+@ct.kernel
+def _attention_varlen_kernel(
+    Q,
+    K,
+    V,
+    Out,
+    Lse,
+    StartsQ,
+    StartsK,
+    tiles: int,
+    group: int,
+    window: int,
+    squeeze: float,
+    factor: float,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILE_D: ConstInt,
+    DEPTH: ConstInt,
+    CAUSAL: ConstBool,
+    WINDOW: ConstBool,
+    SOFTCAP: ConstBool,
+):
+    """Out (H, rows, D) = softmax(Q @ K.T) @ V of each sequence, a tile of its queries to a block; `tiles` for each."""
+    head, i = ct.bid(0) // tiles, ct.bid(0) % tiles
+    b, h = head // Q.shape[0], head % Q.shape[0]
+    first, m = _sequence(StartsQ, b)
+    start, n = _sequence(StartsK, b)
+    if i * TILE_M >= m:
+        return
+    out = _part(Out, first, m)
+    if n == 0:
+        ct.store(out, (h, i, 0), ct.zeros((1, TILE_M, TILE_D), Out.dtype), allow_tma=False)
+        return
+    if CAUSAL:
+        i = ct.cdiv(m, TILE_M) - 1 - i  # those that see most keys first: what runs last is short
+
+    # Tiles of keys from `begin` to `end` are seen, those before `whole` by all queries
+    place = i * TILE_M + n - m  # of the key that belongs to the first query
+    begin, end, whole = 0, n, n
+    if CAUSAL:
+        end = ct.minimum(n, place + TILE_M)
+        whole = ct.minimum(n, place + 1)
+    if WINDOW:
+        begin = ct.maximum(place - window + 1, 0) // TILE_N
+        end = ct.minimum(end, place + TILE_M - 1 + window)
+        whole = 0
+    end, whole = ct.maximum(ct.cdiv(end, TILE_N), begin + 1), whole // TILE_N
+
+    def queries(d, depth):
+        return _tile(Q, (h, first + i * TILE_M, d), (TILE_M, depth))
+
+    def keys(d, depth, j):
+        return _tile(K, (h // group, start + j * TILE_N, d), (TILE_N, depth)).transpose()
+
+    def values(j):
+        return _tile(V, (h // group, start + j * TILE_N, 0), (TILE_N, TILE_D))
+
+    if DEPTH == TILE_D:
+        tq = queries(0, TILE_D)
+
+    def scores(j):
+        ts = ct.zeros((TILE_M, TILE_N), ct.float32)
+        if DEPTH == TILE_D:
+            ts = ct.mma(tq, keys(0, TILE_D, j), ts)
+        else:
+            for d in range(ct.cdiv(Q.shape[2], DEPTH)):
+                ts = ct.mma(queries(d, DEPTH), keys(d, DEPTH, j), ts)
+        if SOFTCAP:
+            ts = _tanh(ts * squeeze)
+        return ts
+
+    def hide(ts, j):
+        """Scores without those of keys that a query does not see."""
+        column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :]
+        own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
+        seen = column < n
+        if CAUSAL:
+            seen = seen & (column <= own)
+        if WINDOW:
+            seen = seen & (column > own - window) & (column < own + window)
+        return ct.where(seen, ts, -math.inf)
+
+    top = ct.full((TILE_M, 1), LOWEST, ct.float32)
+    total = ct.zeros((TILE_M, 1), ct.float32)
+    tout = ct.zeros((TILE_M, TILE_D), ct.float32)
+    tp, top, total, tout = _weights(hide(scores(begin), begin), top, total, tout, factor, V.dtype)
+    for j in range(begin + 1, end):
+        # The values of one tile are under way in the tensor cores while the weights of the next are computed
+        ts = scores(j)
+        tout = ct.mma(tp, values(j - 1), tout)
+        if j >= whole:
+            ts = hide(ts, j)
+        tp, top, total, tout = _weights(ts, top, total, tout, factor, V.dtype)
+    # Not values of the next sequence, which may be NaN: a weight of zero would not hide them
+    last = ct.load(
+        _part(V, start, n), (h // group, end - 1, 0), (1, TILE_N, TILE_D), padding_mode=ZERO, allow_tma=False
+    )
+    tout = ct.mma(tp, last.reshape((TILE_N, TILE_D)), tout)
+
+    # A query that sees no key gives zeros
+    lse = ct.where(total == 0.0, math.inf, top * factor + ct.log2(total))
+    ct.store(_part(Lse, first, m), (h, i), lse.reshape((1, TILE_M)), allow_tma=False)
+    total = ct.where(total == 0.0, 1.0, total)
+    tout = ct.truediv(tout, total, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
+    tout = tout.astype(Out.dtype).reshape((1, TILE_M, TILE_D))
+    ct.store(out, (h, i, 0), tout, allow_tma=False)
+
+
+def _seen(own, column, n, window, CAUSAL: ConstBool, WINDOW: ConstBool):
+    """Whether queries whose own keys are at `own` see the keys at `column`."""
+    seen = column < n
+    if CAUSAL:
+        seen = seen & (column <= own)
+    if WINDOW:
+        seen = seen & (column > own - window) & (column < own + window)
+    return seen
+
+
+def _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP: ConstBool):
+    """Weights of keys, and the gradient of scores whose weights have the gradient `tgrad`."""
+    if SOFTCAP:
+        ts = _tanh(ts * squeeze)
+    tp = ct.where(seen, ct.exp2(ts * factor - lse, flush_to_zero=True), 0.0)
+    tds = tp * (tgrad - delta)
+    if SOFTCAP:
+        tds = tds * (1.0 - ts * ts)
+    return tp, tds
+
+
+@ct.kernel
+def _attention_varlen_backward_queries_kernel(
+    Q,
+    K,
+    V,
+    Out,
+    dOut,
+    Lse,
+    Delta,
+    dQ,
+    StartsQ,
+    StartsK,
+    tiles: int,
+    group: int,
+    window: int,
+    squeeze: float,
+    factor: float,
+    scale: float,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILE_D: ConstInt,
+    DEPTH: ConstInt,
+    CAUSAL: ConstBool,
+    WINDOW: ConstBool,
+    SOFTCAP: ConstBool,
+):
+    """Gradient of a tile of queries; keeps the sums Delta (H, rows) of gradient times result for that of the keys."""
+    head, i = ct.bid(0) // tiles, ct.bid(0) % tiles
+    b, h = head // Q.shape[0], head % Q.shape[0]
+    first, m = _sequence(StartsQ, b)
+    start, n = _sequence(StartsK, b)
+    if i * TILE_M >= m or n == 0:
+        return
+    i = ct.cdiv(m, TILE_M) - 1 - i
+    Q, Out, dOut, dQ = _part(Q, first, m), _part(Out, first, m), _part(dOut, first, m), _part(dQ, first, m)
+    K, V, Lse, Delta = _part(K, start, n), _part(V, start, n), _part(Lse, first, m), _part(Delta, first, m)
+    place = i * TILE_M + n - m  # of the key that belongs to the first query
+    begin, end = 0, n
+    if CAUSAL:
+        end = ct.minimum(n, place + TILE_M)
+    if WINDOW:
+        begin = ct.maximum(place - window + 1, 0) // TILE_N
+        end = ct.minimum(end, place + TILE_M - 1 + window)
+
+    def rows(A, d, depth):
+        return ct.load(A, (h, i, d), (1, TILE_M, depth), padding_mode=ZERO, allow_tma=False).reshape((TILE_M, depth))
+
+    def columns(A, d, depth, j):
+        tile = (1, depth, TILE_N)
+        return ct.load(A, (h // group, d, j), tile, order=(0, 2, 1), padding_mode=ZERO).reshape(tile[1:])
+
+    tq, tdout = rows(Q, 0, TILE_D), rows(dOut, 0, TILE_D)
+    lse = ct.load(Lse, (h, i), (1, TILE_M), padding_mode=ct.PaddingMode.POS_INF, allow_tma=False).reshape((TILE_M, 1))
+    delta = ct.sum(tdout.astype(ct.float32) * rows(Out, 0, TILE_D).astype(ct.float32), 1, keepdims=True)
+    ct.store(Delta, (h, i), delta.reshape((1, TILE_M)), allow_tma=False)
+    own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
+    tdq = ct.zeros((TILE_M, TILE_D), ct.float32)
+    for j in range(begin, ct.cdiv(end, TILE_N)):
+        seen = _seen(own, j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :], n, window, CAUSAL, WINDOW)
+        ts = tgrad = ct.zeros((TILE_M, TILE_N), ct.float32)
+        if DEPTH == TILE_D:
+            ts = ct.mma(tq, columns(K, 0, TILE_D, j), ts)
+            tgrad = ct.mma(tdout, columns(V, 0, TILE_D, j), tgrad)
+        else:
+            for d in range(ct.cdiv(Q.shape[2], DEPTH)):
+                ts = ct.mma(rows(Q, d, DEPTH), columns(K, d, DEPTH, j), ts)
+                tgrad = ct.mma(rows(dOut, d, DEPTH), columns(V, d, DEPTH, j), tgrad)
+        _, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
+        tk = ct.load(K, (h // group, j, 0), (1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
+        tdq = ct.mma(tds.astype(K.dtype), tk, tdq)
+    ct.store(dQ, (h, i, 0), (tdq * scale).astype(dQ.dtype).reshape((1, TILE_M, TILE_D)), allow_tma=False)
+
+
+@ct.kernel
+def _attention_varlen_backward_keys_kernel(
+    Q,
+    K,
+    V,
+    dOut,
+    Lse,
+    Delta,
+    dK,
+    dV,
+    StartsQ,
+    StartsK,
+    tiles: int,
+    group: int,
+    window: int,
+    squeeze: float,
+    factor: float,
+    scale: float,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILE_D: ConstInt,
+    DEPTH: ConstInt,
+    CAUSAL: ConstBool,
+    WINDOW: ConstBool,
+    SOFTCAP: ConstBool,
+):
+    """Gradients of a tile of keys and values, summed over the queries of all heads that share them."""
+    head, j = ct.bid(0) // tiles, ct.bid(0) % tiles
+    b, h = head // K.shape[0], head % K.shape[0]
+    first, m = _sequence(StartsQ, b)
+    start, n = _sequence(StartsK, b)
+    if j * TILE_N >= n:
+        return
+    K, V, dK, dV = _part(K, start, n), _part(V, start, n), _part(dK, start, n), _part(dV, start, n)
+    Q, dOut, Lse, Delta = _part(Q, first, m), _part(dOut, first, m), _part(Lse, first, m), _part(Delta, first, m)
+    offset = n - m  # from a query to the key that belongs to it
+    begin, end = 0, m
+    if WINDOW:
+        begin = ct.maximum(j * TILE_N - window + 1 - offset, 0) // TILE_M
+        end = ct.maximum(ct.minimum(end, (j + 1) * TILE_N - 1 + window - offset), 0)
+    if CAUSAL:
+        begin = ct.maximum(j * TILE_N - offset, 0) // TILE_M
+
+    def keys(A, d, depth):
+        return ct.load(A, (h, j, d), (1, TILE_N, depth), padding_mode=ZERO, allow_tma=False).reshape((TILE_N, depth))
+
+    def rows(A, one, i):
+        return ct.load(A, (one, i, 0), (1, TILE_M, TILE_D), padding_mode=ZERO).reshape((TILE_M, TILE_D))
+
+    def columns(A, one, d, depth, i):
+        tile = (1, depth, TILE_M)
+        return ct.load(A, (one, d, i), tile, order=(0, 2, 1), padding_mode=ZERO).reshape(tile[1:])
+
+    tk, tv = keys(K, 0, TILE_D), keys(V, 0, TILE_D)
+    column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[:, None]
+    tdk = ct.zeros((TILE_N, TILE_D), ct.float32)
+    tdv = ct.zeros((TILE_N, TILE_D), ct.float32)
+    count = ct.maximum(ct.cdiv(end, TILE_M) - begin, 0)  # of tiles that see the keys, for each head
+    for t in range(group * count):
+        one, i = h * group + t // count, begin + t % count
+        lse = ct.load(Lse, (one, i), (1, TILE_M), padding_mode=ct.PaddingMode.POS_INF, allow_tma=False)
+        delta = ct.load(Delta, (one, i), (1, TILE_M), padding_mode=ZERO, allow_tma=False)
+        own = i * TILE_M + ct.arange(TILE_M, dtype=ct.int32)[None, :] + offset
+        seen = _seen(own, column, n, window, CAUSAL, WINDOW)
+        ts = tgrad = ct.zeros((TILE_N, TILE_M), ct.float32)
+        if DEPTH == TILE_D:
+            ts = ct.mma(tk, columns(Q, one, 0, TILE_D, i), ts)
+            tgrad = ct.mma(tv, columns(dOut, one, 0, TILE_D, i), tgrad)
+        else:
+            for d in range(ct.cdiv(Q.shape[2], DEPTH)):
+                ts = ct.mma(keys(K, d, DEPTH), columns(Q, one, d, DEPTH, i), ts)
+                tgrad = ct.mma(keys(V, d, DEPTH), columns(dOut, one, d, DEPTH, i), tgrad)
+        tp, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
+        tdv = ct.mma(tp.astype(Q.dtype), rows(dOut, one, i), tdv)
+        tdk = ct.mma(tds.astype(Q.dtype), rows(Q, one, i), tdk)
+    ct.store(dK, (h, j, 0), (tdk * scale).astype(dK.dtype).reshape((1, TILE_N, TILE_D)), allow_tma=False)
+    ct.store(dV, (h, j, 0), tdv.astype(dV.dtype).reshape((1, TILE_N, TILE_D)), allow_tma=False)
+
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_MOST_BLOCKS = 2**24 - 1  # of one launch
+_FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
+
+
+def _check_tensors(**tensors):
+    """Require tensors (rows, heads, D) of one supported dtype on one CUDA device."""
+    for name, x in tensors.items():
+        if not isinstance(x, torch.Tensor) or x.dtype not in _DTYPES:
+            found = getattr(x, "dtype", type(x).__name__)
+            raise TypeError(f"{name} is {found}; it must be a tensor of float32, float16, bfloat16")
+        q = tensors["q"]
+        if x.dtype != q.dtype:
+            raise TypeError(f"{name} is {x.dtype}; it must be {q.dtype}, as q is")
+        if not x.is_cuda:
+            raise ValueError(f"{name} is on {x.device}; it must be on a CUDA device")
+        if x.device != q.device:
+            raise ValueError(f"{name} is on {x.device}; it must be on {q.device}, as q is")
+        if x.ndim != 3:
+            raise ValueError(f"{name} has shape {tuple(x.shape)}; it must be (rows, heads, D)")
+    q, k, v = tensors.values()
+    if q.shape[2] > 256:
+        raise ValueError(f"q has heads of {q.shape[2]} elements; they must have at most 256")
+    if k.shape[2] != q.shape[2] or q.shape[1] % max(k.shape[1], 1):
+        found = f"{tuple(k.shape)} beside q {tuple(q.shape)}"
+        raise ValueError(f"k has shape {found}; it must be (rows, HK, D), D that of q, and HK a divisor of H")
+    if v.shape != k.shape:
+        raise ValueError(f"v has shape {tuple(v.shape)}; it must be {tuple(k.shape)}, that of k")
+
+
+def _check_options(window, softcap, scale):
+    """Require numbers that make sense of the scores."""
+    if window is not None and not (isinstance(window, int) and window > 0):
+        raise ValueError(f"window is {window!r}; it must be a positive int, or None")
+    if not isinstance(softcap, int | float) or not 0 <= softcap < math.inf:
+        raise ValueError(f"softcap is {softcap!r}; it must be a positive number, or 0 for none")
+    if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
+        raise ValueError(f"scale is {scale!r}; it must be a positive number, or None")
+
+
+def _readable(x):
+    """Return x, or a copy that TMA can read: neighbours along D, and all else at multiples of 16 bytes."""
+    unit = 16 // x.element_size()
+    if x.stride(2) == 1 and all(s % unit == 0 and s < _FAR for s in x.stride()[:2]) and x.data_ptr() % 16 == 0:
+        return x
+    *outer, d = x.shape
+    return x.new_empty((*outer, ct.cdiv(d, unit) * unit))[..., :d].copy_(x)
+
+
+def _check_sequences(device, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k):
+    """Require that it is said where sequences start in queries and keys, and how many rows each has at most."""
+    for name, x in {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}.items():
+        if not isinstance(x, torch.Tensor) or x.dtype != torch.int32:
+            raise TypeError(f"{name} is {getattr(x, 'dtype', type(x).__name__)}; it must be a tensor of int32")
+        if x.ndim != 1 or not len(x) or x.device != device:
+            raise ValueError(f"{name} is {tuple(x.shape)} on {x.device}; it must be (B + 1,) on {device}")
+    if len(cu_seqlens_k) != len(cu_seqlens_q):
+        found = f"{len(cu_seqlens_k)} elements"
+        raise ValueError(f"cu_seqlens_k is of {found}; it must be of {len(cu_seqlens_q)}, as cu_seqlens_q is")
+    for name, most in {"max_seqlen_q": max_seqlen_q, "max_seqlen_k": max_seqlen_k}.items():
+        if not isinstance(most, int) or most < 0:
+            raise ValueError(f"{name} is {most!r}; it must be a number of rows")
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(device, itemsize, heads, m, d):
+    """Choose (kernel, blocks, tile sizes) for so many heads of m queries."""
+    properties = torch.cuda.get_device_properties(device)
+    generations = CONFIGS[itemsize]
+    tile_d = max(16, 1 << (d - 1).bit_length())
+    for config in generations[max(major for major in generations if major <= properties.major)]:
+        blocks = heads * ct.cdiv(m, config.tile[0])
+        if tile_d <= config.most_d and blocks >= properties.multi_processor_count:
+            break
+    return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
+
+
+def _parts(starts, blocks):
+    """As many sequences at a time as a grid has room for with so many blocks for each: where they start, all blocks."""
+    room = max(_MOST_BLOCKS // blocks, 1)
+    for begin in range(0, len(starts[0]) - 1, room):
+        part = [x[begin : begin + room + 1] for x in starts]
+        yield part, (len(part[0]) - 1) * blocks
+
+
+def _numbers(q, k, window, softcap, scale):
+    """What kernels take beside arrays: heads of q for one of k, the window, factors before and after the soft cap."""
+    most = q.shape[1] + k.shape[1]
+    return q.shape[0] // k.shape[0], min(window or most, most), scale / (softcap or 1.0), LOG2E * (softcap or scale)
+
+
+def _launch(arrays, starts, longest, causal, window, softcap, scale):
+    """Launch on arrays (heads, rows, ...)."""
+    q, k = arrays[:2]
+    heads, _, d = q.shape
+    kernel, _, tile = _plan(q.device, q.element_size(), heads * (len(starts[0]) - 1), longest[0], d)
+    tiles = ct.cdiv(longest[0], tile[0])
+    constants = (*tile, causal, window is not None, softcap > 0)
+    numbers = _numbers(q, k, window, softcap, scale)
+    with torch.cuda.device(q.device):
+        stream = torch.cuda.current_stream(q.device)
+        for part, blocks in _parts(starts, heads * tiles):
+            ct.launch(stream, (blocks,), kernel, (*arrays, *part, tiles, *numbers, *constants))
+
+
+def _forward(q, k, v, y, starts, longest, *options):
+    """Write the result to y, and return the logarithms of its weights for the gradient."""
+    lse = torch.empty((q.shape[1], q.shape[0]), dtype=torch.float32, device=q.device)
+    if q.numel() and k.numel() and all(longest):
+        arrays = [x.transpose(0, 1) for x in (_readable(q), _readable(k), _readable(v), y)]
+        _launch([*arrays, lse], starts, longest, *options)
+    else:
+        y.zero_()  # no key is seen
+    return lse
+
+
+@functools.lru_cache(maxsize=4096)
+def _gradient_plan(device, itemsize, d):
+    """Choose (kernel, tile sizes) for the gradient of queries and for that of keys."""
+    properties = torch.cuda.get_device_properties(device)
+    generations = GRADIENTS[itemsize]
+    tiles = generations[max(major for major in generations if major <= properties.major)]
+    tile_d = max(16, 1 << (d - 1).bit_length())
+    sizes = (tile_d, min(tile_d, 16) if itemsize == 4 else tile_d)
+    kernels = _attention_varlen_backward_queries_kernel, _attention_varlen_backward_keys_kernel
+    return [
+        (kernel.replace_hints(num_worker_warps=warps), (m, n, *sizes))
+        for kernel, (m, n, warps) in zip(kernels, tiles[min(most for most in tiles if most >= tile_d)], strict=True)
+    ]
+
+
+def _launch_backward(arrays, starts, longest, causal, window, softcap, scale):
+    """Launch on arrays (heads, rows, ...)."""
+    q, k, v, y, dy, lse, delta, dq, dk, dv = arrays
+    heads, _, d = q.shape
+    plans = _gradient_plan(q.device, q.element_size(), d)
+    numbers = (*_numbers(q, k, window, softcap, scale), scale)
+    constants = (causal, window is not None, softcap > 0)
+    rows = (q, k, v, y, dy, lse, delta, dq)
+    columns = (q, k, v, dy, lse, delta, dk, dv)
+    with torch.cuda.device(q.device):
+        stream = torch.cuda.current_stream(q.device)
+        kernel, tile = plans[0]
+        tiles = ct.cdiv(longest[0], tile[0])
+        for part, blocks in _parts(starts, heads * tiles):
+            ct.launch(stream, (blocks,), kernel, (*rows, *part, tiles, *numbers, *tile, *constants))
+        kernel, tile = plans[1]
+        tiles = ct.cdiv(longest[1], tile[1])
+        for part, blocks in _parts(starts, k.shape[0] * tiles):
+            ct.launch(stream, (blocks,), kernel, (*columns, *part, tiles, *numbers, *tile, *constants))
+
+
+class _AttentionVarlen(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, starts_q, starts_k, *options):
+        y = torch.empty_like(q, memory_format=torch.contiguous_format)
+        lse = _forward(q, k, v, y, (starts_q, starts_k), *options)
+        ctx.save_for_backward(q, k, v, y, lse, starts_q, starts_k)
+        ctx.options = options
+        return y
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        q, k, v, y, lse, *starts = ctx.saved_tensors
+        dq, dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+        if q.numel() and k.numel() and all(ctx.options[0]):
+            inputs = [_readable(x).transpose(0, 1) for x in (q, k, v, y, dy)]
+            gradients = [x.transpose(0, 1) for x in (dq, dk, dv)]
+            _launch_backward([*inputs, lse, torch.empty_like(lse), *gradients], starts, *ctx.options)
+        return dq, dk, dv, None, None, None, None, None, None, None
+
+
+@register_impl("attention_varlen", backend="cutile")
+def attention_varlen(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_k: int | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    softcap: float = 0.0,
+    scale: float | None = None,
+    out: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> torch.Tensor:
+    """Attend to keys and values of sequences of different lengths, packed one after another."""
+    if kwargs:
+        raise TypeError(f"attention_varlen got unexpected arguments: {', '.join(kwargs)}")
+    _check_tensors(q=q, k=k, v=v)
+    max_seqlen_k = len(k) if max_seqlen_k is None else max_seqlen_k
+    _check_sequences(q.device, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
+    longest = min(max_seqlen_q, len(q)), min(max_seqlen_k, len(k))
+    _check_options(window, softcap, scale)
+    if out is not None and (out.shape != q.shape or out.dtype != q.dtype or out.device != q.device):
+        found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
+        raise ValueError(f"out is {found}; it must be {tuple(q.shape)} of {q.dtype} on {q.device}")
+    options = (longest, causal, window, softcap, max(q.shape[2], 1) ** -0.5 if scale is None else scale)
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
+        if out is not None:
+            raise ValueError("out is given and an input requires a gradient; use torch.no_grad(), or leave out away")
+        return _AttentionVarlen.apply(q, k, v, cu_seqlens_q, cu_seqlens_k, *options)
+    shared = out is not None and any(
+        t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (q, k, v)
+    )
+    direct = out is not None and not shared and max(out.stride()) < _FAR
+    y = out if direct else torch.empty_like(q, memory_format=torch.contiguous_format)
+    _forward(q, k, v, y, (cu_seqlens_q, cu_seqlens_k), *options)
+    return y if out is None or direct else out.copy_(y)

@@ -1,0 +1,105 @@
+"""Benchmark of attention_varlen in TFLOP/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import attention_varlen
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(4, 32, 32, 4096, 4096, 128), (16, 32, 8, 4096, 4096, 128), (32, 16, 16, 1024, 1024, 64)]
+
+
+def lengths(B, M):
+    """Of B sequences, the longest of M rows, in steps of the same size."""
+    return [M * (i + 1) // B for i in range(B)]
+
+
+def inputs(B, H, HK, M, N, D, dtype, device):
+    starts = [[sum(lengths(B, most)[:i]) for i in range(B + 1)] for most in (M, N)]
+    return {
+        "q": torch.randn((starts[0][B], H, D), dtype=dtype, device=device),
+        "k": torch.randn((starts[1][B], HK, D), dtype=dtype, device=device),
+        "v": torch.randn((starts[1][B], HK, D), dtype=dtype, device=device),
+        "cu_seqlens_q": torch.tensor(starts[0], dtype=torch.int32, device=device),
+        "cu_seqlens_k": torch.tensor(starts[1], dtype=torch.int32, device=device),
+        "max_seqlen_q": M,
+        "max_seqlen_k": N,
+        "causal": M == N,
+    }
+
+
+def flops(B, H, HK, M, N, D, dtype):
+    """Two products over D for each pair of a query and a key that it sees."""
+    pairs = sum(m * (m + 1) // 2 if M == N else m * n for m, n in zip(lengths(B, M), lengths(B, N), strict=True))
+    return 4 * H * pairs * D
+
+
+@register_impl("attention_varlen", "torch")
+def reference_attention_varlen(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_k: int | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    softcap: float = 0.0,
+    scale: float | None = None,
+    out: torch.Tensor | None = None,
+):
+    """Flash attention, which torch.nn.attention.varlen calls; for fp32 the one of less memory, as flash has none."""
+    starts = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
+    if q.dtype != torch.float32:
+        return torch.ops.aten._flash_attention_forward(q, k, v, *starts, 0.0, causal, False)[0]
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    masked = 2 if causal else 0  # from the last query and key on
+    return torch.ops.aten._efficient_attention_forward(q[None], k[None], v[None], None, *starts, 0.0, masked)[0][0]
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["B", "H", "HK", "M", "N", "D"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="TFLOP/s",
+        plot_name=f"attention-varlen-{dtype_name}-TFLOPS",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_attention_varlen(B, H, HK, M, N, D, backend, dtype, device="cuda"):
+    kwargs = inputs(B, H, HK, M, N, D, dtype, device)
+    fn = functools.partial(attention_varlen, **kwargs, backend=backend)
+    ref = functools.partial(reference_attention_varlen, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return flops(B, H, HK, M, N, D, dtype) * 1e-9 / ms
+
+
+if __name__ == "__main__":
+    bench_attention_varlen.run(print_data=True)
