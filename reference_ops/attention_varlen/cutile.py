@@ -84,7 +84,10 @@ def _part(A, start, length):
 
 
 def _tile(A, index, shape):
-    """A tile of A (heads, rows, D) from any row on; what is behind a sequence are rows of the next one."""
+    """A tile of A (heads, rows, D) from any row on; what is behind a sequence are rows of the next one.
+
+    TMA reads it by the same descriptor in all blocks; for tiles of a part each block would make one of its own.
+    """
     rows, depth = shape
     tiles = A.tiled_view((1, rows, depth), traversal_steps=(1, 1, depth), padding_mode=ZERO)
     return tiles.load(index).reshape(shape)
@@ -120,7 +123,7 @@ def _attention_varlen_kernel(
     if i * TILE_M >= m:
         return
     out = _part(Out, first, m)
-    if n == 0:
+    if n == 0:  # no key is seen
         ct.store(out, (h, i, 0), ct.zeros((1, TILE_M, TILE_D), Out.dtype), allow_tma=False)
         return
     if CAUSAL:
