@@ -156,9 +156,11 @@ class Test_AttentionVarlen(common.PyTestCase):
         self._setup(backend)
         kwargs = self.inputs(self._ragged[0], self._dtypes[0])
         expected = attention_varlen(**kwargs)
-        out = torch.empty_like(expected)
+        memory = expected.new_full((expected.numel() + 32,), 7)  # with more on either side
+        out = memory[16:-16].view(expected.shape)
         assert attention_varlen(**kwargs, out=out) is out
         assert torch.equal(out, expected)
+        assert torch.cat((memory[:16], memory[-16:])).eq(7).all()
         with pytest.raises(ValueError, match="out"):
             attention_varlen(**kwargs, out=out.new_empty((*out.shape, 2)))
 
