@@ -432,11 +432,13 @@ def _gradient_plan(device, itemsize, d):
     generations = GRADIENTS[itemsize]
     tiles = generations[max(major for major in generations if major <= properties.major)]
     tile_d = max(16, 1 << (d - 1).bit_length())
+    most = min(d for d in tiles if d >= tile_d)
     sizes = (tile_d, min(tile_d, 16) if itemsize == 4 else tile_d)
-    kernels = _attention_backward_queries_kernel, _attention_backward_keys_kernel
+    queries = _attention_backward_queries_kernel
+    keys = _attention_backward_keys_kernel
     return [
         (kernel.replace_hints(num_worker_warps=warps), (m, n, *sizes))
-        for kernel, (m, n, warps) in zip(kernels, tiles[min(most for most in tiles if most >= tile_d)], strict=True)
+        for kernel, (m, n, warps) in zip((queries, keys), tiles[most], strict=True)
     ]
 
 

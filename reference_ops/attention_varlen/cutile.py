@@ -497,11 +497,13 @@ def _gradient_plan(device, itemsize, d):
     generations = GRADIENTS[itemsize]
     tiles = generations[max(major for major in generations if major <= properties.major)]
     tile_d = max(16, 1 << (d - 1).bit_length())
+    most = min(d for d in tiles if d >= tile_d)
     sizes = (tile_d, min(tile_d, 16) if itemsize == 4 else tile_d)
-    kernels = _attention_varlen_backward_queries_kernel, _attention_varlen_backward_keys_kernel
+    queries = _attention_varlen_backward_queries_kernel
+    keys = _attention_varlen_backward_keys_kernel
     return [
         (kernel.replace_hints(num_worker_warps=warps), (m, n, *sizes))
-        for kernel, (m, n, warps) in zip(kernels, tiles[min(most for most in tiles if most >= tile_d)], strict=True)
+        for kernel, (m, n, warps) in zip((queries, keys), tiles[most], strict=True)
     ]
 
 
@@ -569,7 +571,7 @@ def attention_varlen(
     _check_tensors(q=q, k=k, v=v)
     max_seqlen_k = len(k) if max_seqlen_k is None else max_seqlen_k
     _check_sequences(q.device, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k)
-    longest = min(max_seqlen_q, len(q)), min(max_seqlen_k, len(k))
+    starts, longest = (cu_seqlens_q, cu_seqlens_k), (min(max_seqlen_q, len(q)), min(max_seqlen_k, len(k)))
     _check_options(window, softcap, scale)
     if out is not None and (out.shape != q.shape or out.dtype != q.dtype or out.device != q.device):
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
@@ -578,11 +580,11 @@ def attention_varlen(
     if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
         if out is not None:
             raise ValueError("out is given and an input requires a gradient; use torch.no_grad(), or leave out away")
-        return _AttentionVarlen.apply(q, k, v, cu_seqlens_q, cu_seqlens_k, *options)
+        return _AttentionVarlen.apply(q, k, v, *starts, *options)
     shared = out is not None and any(
         t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (q, k, v)
     )
     direct = out is not None and not shared and max(out.stride()) < _FAR
     y = out if direct else torch.empty_like(q, memory_format=torch.contiguous_format)
-    _forward(q, k, v, y, (cu_seqlens_q, cu_seqlens_k), *options)
+    _forward(q, k, v, y, starts, *options)
     return y if out is None or direct else out.copy_(y)
