@@ -14,19 +14,16 @@ DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 SIZES = [(4, 32, 32, 4096, 4096, 128), (16, 32, 8, 4096, 4096, 128), (32, 16, 16, 1024, 1024, 64)]
 
 
-def lengths(B, M):
-    """Of B sequences, the longest of M rows, in steps of the same size."""
-    return [M * (i + 1) // B for i in range(B)]
-
-
 def inputs(B, H, HK, M, N, D, dtype, device):
-    starts = [[sum(lengths(B, most)[:i]) for i in range(B + 1)] for most in (M, N)]
+    # B sequences of M / B, 2 * M / B ... and M queries, and likewise of up to N keys
+    starts = [(torch.arange(B + 1, device=device) * most // B).cumsum(0).int() for most in (M, N)]
+    m, n = (int(x[B]) for x in starts)
     return {
-        "q": torch.randn((starts[0][B], H, D), dtype=dtype, device=device),
-        "k": torch.randn((starts[1][B], HK, D), dtype=dtype, device=device),
-        "v": torch.randn((starts[1][B], HK, D), dtype=dtype, device=device),
-        "cu_seqlens_q": torch.tensor(starts[0], dtype=torch.int32, device=device),
-        "cu_seqlens_k": torch.tensor(starts[1], dtype=torch.int32, device=device),
+        "q": torch.randn((m, H, D), dtype=dtype, device=device),
+        "k": torch.randn((n, HK, D), dtype=dtype, device=device),
+        "v": torch.randn((n, HK, D), dtype=dtype, device=device),
+        "cu_seqlens_q": starts[0],
+        "cu_seqlens_k": starts[1],
         "max_seqlen_q": M,
         "max_seqlen_k": N,
         "causal": M == N,
@@ -35,8 +32,9 @@ def inputs(B, H, HK, M, N, D, dtype, device):
 
 def flops(B, H, HK, M, N, D, dtype):
     """Two products over D for each pair of a query and a key that it sees."""
-    pairs = sum(m * (m + 1) // 2 if M == N else m * n for m, n in zip(lengths(B, M), lengths(B, N), strict=True))
-    return 4 * H * pairs * D
+    m, n = (torch.arange(B + 1) * most // B for most in (M, N))
+    pairs = m * (m + 1) // 2 if M == N else m * n
+    return 4 * H * pairs.sum().item() * D
 
 
 @register_impl("attention_varlen", "torch")

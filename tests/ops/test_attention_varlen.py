@@ -42,13 +42,14 @@ class Test_AttentionVarlen(common.PyTestCase):
     @staticmethod
     def inputs(shape, dtype, device="cuda"):
         queries, keys, heads, key_heads, d = shape
-        starts = [[sum(lengths[:i]) for i in range(len(lengths) + 1)] for lengths in (queries, keys)]
+        starts = [torch.tensor((0, *lengths), device=device).cumsum(0).int() for lengths in (queries, keys)]
+        m, n = (int(x[-1]) for x in starts)
         return {
-            "q": torch.randn((sum(queries), heads, d), dtype=dtype, device=device),
-            "k": torch.randn((sum(keys), key_heads, d), dtype=dtype, device=device),
-            "v": torch.randn((sum(keys), key_heads, d), dtype=dtype, device=device),
-            "cu_seqlens_q": torch.tensor(starts[0], dtype=torch.int32, device=device),
-            "cu_seqlens_k": torch.tensor(starts[1], dtype=torch.int32, device=device),
+            "q": torch.randn((m, heads, d), dtype=dtype, device=device),
+            "k": torch.randn((n, key_heads, d), dtype=dtype, device=device),
+            "v": torch.randn((n, key_heads, d), dtype=dtype, device=device),
+            "cu_seqlens_q": starts[0],
+            "cu_seqlens_k": starts[1],
             "max_seqlen_q": max(queries),
         }
 
@@ -71,8 +72,8 @@ class Test_AttentionVarlen(common.PyTestCase):
         wide = torch.float64 if q.element_size() > 2 else torch.float32
         starts = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
         y = torch.zeros_like(q, dtype=wide, memory_format=torch.contiguous_format)
-        for i in range(len(cu_seqlens_q) - 1):
-            rows, columns = (slice(*ends[i : i + 2]) for ends in starts)
+        for position in range(len(cu_seqlens_q) - 1):
+            rows, columns = (slice(*ends[position : position + 2]) for ends in starts)
             tq, tk, tv = (t.to(wide).transpose(0, 1) for t in (q[rows], k[columns], v[columns]))
             tk, tv = (t.repeat_interleave(q.shape[1] // max(k.shape[1], 1), 0) for t in (tk, tv))
             m, n, d = tq.shape[1], tk.shape[1], q.shape[2]
@@ -231,15 +232,15 @@ class Test_AttentionVarlen(common.PyTestCase):
         return tensors, places
 
     @pytest.mark.parametrize("backend", _backends)
-    @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+    @pytest.mark.parametrize("arguments", [{}, {"causal": True}], ids=str)
     @pytest.mark.parametrize("dtype", _dtypes, ids=str)
-    def test_op_neighbours(self, dtype, causal, backend):
+    def test_op_neighbours(self, dtype, arguments, backend):
         self._setup(backend)
-        kwargs = {**self.inputs(((19, 35, 33), (40, 37, 20), 2, 1, 24), dtype), "causal": causal}
+        kwargs = {**self.inputs(((19, 35, 33), (40, 37, 20), 2, 1, 24), dtype), **arguments}
         expected = attention_varlen(**kwargs)
-        values, own = self._alone(kwargs, q=kwargs["q"], k=kwargs["k"], v=kwargs["v"])
+        values, position = self._alone(kwargs, q=kwargs["q"], k=kwargs["k"], v=kwargs["v"])
         result = attention_varlen(**{**kwargs, **values})
-        assert torch.equal(result[own["q"]], expected[own["q"]])
+        assert torch.equal(result[position["q"]], expected[position["q"]])
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("dtype", _dtypes, ids=str)
@@ -247,15 +248,15 @@ class Test_AttentionVarlen(common.PyTestCase):
         self._setup(backend)
         kwargs = self.inputs(((19, 35, 33), (40, 37, 20), 2, 1, 24), dtype)
         gradient = torch.randn_like(kwargs["q"])
-        values, own = self._alone(kwargs, q=kwargs["q"], k=kwargs["k"], v=kwargs["v"], gradient=gradient)
-        alone = values.pop("gradient")
+        values, position = self._alone(kwargs, q=kwargs["q"], k=kwargs["k"], v=kwargs["v"], gradient=gradient)
+        slopes = values.pop("gradient")
         for name, x in values.items():
             kwargs[name].requires_grad_()
             x.requires_grad_()
         attention_varlen(**kwargs).backward(gradient)
-        attention_varlen(**{**kwargs, **values}).backward(alone)
+        attention_varlen(**{**kwargs, **values}).backward(slopes)
         for name, x in values.items():
-            assert torch.equal(x.grad[own[name]], kwargs[name].grad[own[name]])
+            assert torch.equal(x.grad[position[name]], kwargs[name].grad[position[name]])
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_rows_of_no_sequence(self, backend):
