@@ -16,14 +16,14 @@ SIZES = [(4, 32, 32, 4096, 4096, 128), (16, 32, 8, 4096, 4096, 128), (32, 16, 16
 
 def inputs(B, H, HK, M, N, D, dtype, device):
     # B sequences of M / B, 2 * M / B ... and M queries, and likewise of up to N keys
-    starts = [(torch.arange(B + 1, device=device) * most // B).cumsum(0).int() for most in (M, N)]
+    starts = [(torch.arange(B + 1) * most // B).cumsum(0).int() for most in (M, N)]
     m, n = (int(x[B]) for x in starts)
     return {
         "q": torch.randn((m, H, D), dtype=dtype, device=device),
         "k": torch.randn((n, HK, D), dtype=dtype, device=device),
         "v": torch.randn((n, HK, D), dtype=dtype, device=device),
-        "cu_seqlens_q": starts[0],
-        "cu_seqlens_k": starts[1],
+        "cu_seqlens_q": starts[0].to(device),
+        "cu_seqlens_k": starts[1].to(device),
         "max_seqlen_q": M,
         "max_seqlen_k": N,
         "causal": M == N,

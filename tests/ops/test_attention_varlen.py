@@ -42,14 +42,14 @@ class Test_AttentionVarlen(common.PyTestCase):
     @staticmethod
     def inputs(shape, dtype, device="cuda"):
         queries, keys, heads, key_heads, d = shape
-        starts = [torch.tensor((0, *lengths), device=device).cumsum(0).int() for lengths in (queries, keys)]
+        starts = [torch.tensor((0, *lengths)).cumsum(0).int() for lengths in (queries, keys)]
         m, n = (int(x[-1]) for x in starts)
         return {
             "q": torch.randn((m, heads, d), dtype=dtype, device=device),
             "k": torch.randn((n, key_heads, d), dtype=dtype, device=device),
             "v": torch.randn((n, key_heads, d), dtype=dtype, device=device),
-            "cu_seqlens_q": starts[0],
-            "cu_seqlens_k": starts[1],
+            "cu_seqlens_q": starts[0].to(device),
+            "cu_seqlens_k": starts[1].to(device),
             "max_seqlen_q": max(queries),
         }
 
