@@ -53,6 +53,9 @@ def combinations() -> dict[str, dict[str, Any]]:
             "precision": precision,
         }
     found[LONG_NAME.replace("a", "l")] = found["cross_entropy_linear_cross_entropy_backward"]
+    for variant, precision in itertools.product(["lstm", "gru"], ["ieee", "tf32", "3xtf32"]):
+        found[f"recurrent_{variant}_{precision}"] = {"family": "recurrent", "variant": variant, "precision": precision}
+    found[LONG_NAME.replace("a", "g")] = {"family": "recurrent", "variant": "gru"}
     for backward in [False, True]:
         found["dropout_backward" if backward else "dropout_forward"] = {"family": "dropout", "backward": backward}
     for variant in ["sum", "mean", "max", "min", "prod", "argmax", "argmin", "logsumexp"]:

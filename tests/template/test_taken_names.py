@@ -49,6 +49,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"family": "cross_entropy", "variant": "cross_entropy", "backward": True},
     {"family": "cross_entropy", "variant": "linear_cross_entropy", "precision": "3xtf32", "backward": True},
     {"family": "dropout", "backward": True},
+    *({"family": "recurrent", "variant": name, "precision": "3xtf32"} for name in ("lstm", "gru")),
     *({"family": "channel_norm", "variant": name, "backward": True} for name in ("group_norm", "batch_norm")),
     *({"family": "scan", "variant": name} for name in ("cumsum", "cummax")),
     *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),

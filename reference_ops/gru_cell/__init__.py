@@ -1,0 +1,9 @@
+"""gru_cell: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import gru_cell
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["gru_cell"]

@@ -1,0 +1,9 @@
+"""lstm_cell: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import lstm_cell
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["lstm_cell"]

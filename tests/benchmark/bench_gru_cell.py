@@ -1,0 +1,86 @@
+"""Benchmark of gru_cell in TFLOP/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import gru_cell
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+SIZES = [(64, 1024, 1024), (256, 1024, 1024), (1024, 1024, 1024), (256, 2048, 2048), (4096, 2048, 2048)]
+
+
+def inputs(M, K, N, dtype, device):
+    scale = (K + N) ** -0.5  # sums are around 1
+    return {
+        "x": torch.randn((M, K), dtype=dtype, device=device),
+        "h": torch.randn((M, N), dtype=dtype, device=device),
+        "w_ih": scale * torch.randn((3 * N, K), dtype=dtype, device=device),
+        "w_hh": scale * torch.randn((3 * N, N), dtype=dtype, device=device),
+        "b_ih": torch.randn(3 * N, dtype=dtype, device=device),
+        "b_hh": torch.randn(3 * N, dtype=dtype, device=device),
+    }
+
+
+def flops(M, K, N, dtype):
+    """A multiplication and an addition for each product."""
+    return 2 * M * (K + N) * 3 * N
+
+
+@register_impl("gru_cell", "torch")
+def reference_gru_cell(
+    x: torch.Tensor,
+    h: torch.Tensor,
+    w_ih: torch.Tensor,
+    w_hh: torch.Tensor,
+    b_ih: torch.Tensor | None = None,
+    b_hh: torch.Tensor | None = None,
+    out: torch.Tensor | None = None,
+):
+    return torch.gru_cell(x, h, w_ih, w_hh, b_ih, b_hh)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["M", "K", "N"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="TFLOP/s",
+        plot_name=f"gru-cell-{dtype_name}-TFLOPS",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_gru_cell(M, K, N, backend, dtype, device="cuda"):
+    kwargs = inputs(M, K, N, dtype, device)
+    fn = functools.partial(gru_cell, **kwargs, backend=backend)
+    ref = functools.partial(reference_gru_cell, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return flops(M, K, N, dtype) * 1e-9 / ms
+
+
+if __name__ == "__main__":
+    bench_gru_cell.run(print_data=True)
