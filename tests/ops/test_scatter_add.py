@@ -216,6 +216,9 @@ class Test_ScatterAdd(common.PyTestCase):
         position = torch.zeros(5119, dtype=torch.int64, device="cuda")
         actual = scatter_add(x, 0, position, values)
         assert actual.tolist() == [[5120, 5120, 5120]]  # exact in fp32; bf16 knows no odd number beyond 256
+        out = torch.empty_like(x)
+        scatter_add(x, 0, position, values, out=out)
+        assert torch.equal(out, actual)
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("shape", [(), (2, 3, 1, 4, 3, 2)], ids=str)
