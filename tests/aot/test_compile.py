@@ -118,7 +118,14 @@ def test_nothing_goes_on_when_the_command_is_ended(operator, how):
     wait = "(pathlib.Path('pid').write_text(str(os.getpid())), time.sleep(600))[0]"
     edit(operator, operator.kernel, BODY, f"    ct.static_eval({wait})\n" + BODY)
     command = [sys.executable, "-m", "tilewright", "compile", "scale_add", "--arch", "sm_90"]
-    process = subprocess.Popen(command, cwd=operator.host.root, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command,
+        cwd=operator.host.root,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored where the tests run in the background
+    )
     started = operator.host.root / "pid"
     assert within(60, started.is_file)
     process.send_signal(how)

@@ -6,12 +6,16 @@ import pytest
 from tests.support.hosts import edit
 from tilewright.model.kernel import Compilation
 from tilewright.verify.device import Devices
+from tilewright.verify.importing import Registered
 from tilewright.verify.steps import STEPS
 from tilewright.verify.steps import look
 from tilewright.verify.steps import verify
 
 SESSION = SimpleNamespace(
-    devices=Devices(why_none="no GPU"), interpreted_arch="sm_90", compile=lambda _: Compilation(op="scale_add")
+    devices=Devices(why_none="no GPU"),
+    interpreted_arch="sm_90",
+    registered=lambda _: Registered(backends=("cutile",), exported=True),
+    compile=lambda _: Compilation(op="scale_add"),
 )
 
 
