@@ -165,3 +165,10 @@ def test_table_of_another_form_is_refused(old, new, found):
     assert old in CALLS
     with pytest.raises(UsageError, match=found):
         _ = table(CALLS.replace(old, new)).entries
+
+
+def test_an_architecture_before_all_of_the_table_is_told_the_first():
+    newer = CALLS.replace("8: (_Config((64, 64)),),  # Ampere\n        9:", "12: (_Config((64, 64)),),\n        11:")
+    with pytest.raises(UsageError) as refusal:
+        _ = table(newer).entries
+    assert refusal.value.expected == "expected an architecture from sm_110 on"

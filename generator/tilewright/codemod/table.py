@@ -128,7 +128,12 @@ class Table:
         found = _items(generations)
         known = [major for major in found if isinstance(major, int) and major <= self._place.major]
         if not known:
-            raise self._unknown(f"has nothing for {self._place.arch} in {self._place.name}[{self._place.itemsize}]")
+            majors = sorted(major for major in found if isinstance(major, int))
+            raise UsageError(
+                f"{self._path} has nothing for {self._place.arch} in {self._place.name}[{self._place.itemsize}]",
+                expected=f"expected an architecture from sm_{majors[0]}0 on" if majors else "",
+                hint="tune it for one that the operator supports: --arch, or another GPU",
+            )
         return found[max(known)], max(known) == self._place.major
 
     def _find_records(self) -> list[tuple[str, ast.expr]]:
