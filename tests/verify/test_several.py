@@ -1,6 +1,7 @@
 """Several operators are verified at once, and told of in their order."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -47,6 +48,21 @@ def test_an_operator_need_not_wait_for_another(operators, monkeypatch):
     processes = {name: outcome.data["process"] for name, outcome in outcomes.items()}
     assert processes["quick"] == processes["last"] != processes["slow"]
     assert os.getpid() not in processes.values()
+
+
+def test_the_processes_share_the_cores_and_leave_interrupts_to_the_one_that_started_them(operators, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+    def say(_operator, _session):
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        yield StepOutcome(
+            step="stub", verdict=Verdict.OK, data={"threads": os.environ["OMP_NUM_THREADS"], "ignored": ignored}
+        )
+
+    monkeypatch.setattr(several, "verify", say)
+    outcomes = [next(iter(taken)).data for _, taken in verify_all(operators, Session(operators))]
+    assert outcomes == [{"threads": "2", "ignored": True}] * 3
 
 
 @pytest.mark.parametrize("jobs", [1, 4])

@@ -57,10 +57,8 @@ class Cache:
 
     def keep(self, key: str, compilation: Compilation) -> None:
         """Keep a compilation if every kernel was compiled; a folder that cannot be written costs only time."""
-        failed = any(not each.refused for each in compilation.failures) or any(
-            each.error for each in compilation.kernels
-        )
-        if failed or not compilation.kernels:
+        complete = compilation.kernels and compilation.failures == compilation.refused
+        if not complete or any(kernel.error for kernel in compilation.kernels):
             return
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)

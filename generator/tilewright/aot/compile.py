@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import IO
 from typing import Any
 
@@ -127,17 +128,16 @@ class _Results:
         kernels = sorted(
             self._kernels.values(), key=lambda k: (k.kernel, archs.index(k.arch), k.dtype, k.signature, k.symbol)
         )
-        launched = {kernel.kernel for kernel in kernels}
-        # With fewer dtypes, or where a host function failed, that a kernel is not reached says nothing.
-        failed = any(not (failure.refused and kernels) for failure in self._failures)
-        complete = not failed and not self._dtypes
-        return Compilation(
+        found = Compilation(
             op=self._op,
             kernels=tuple(kernels),
             failures=tuple(self._failures),
-            unreached=tuple(name for name in self._defined if complete and name not in launched),
             seconds=round(time.perf_counter() - self._start, 3),
         )
+        if self._dtypes or found.failures != found.refused:
+            return found  # that a kernel is not reached says nothing
+        launched = {kernel.kernel for kernel in kernels}
+        return replace(found, unreached=tuple(name for name in self._defined if name not in launched))
 
 
 def _events(operator: Operator, request: dict[str, Any]) -> Generator[dict[str, Any]]:

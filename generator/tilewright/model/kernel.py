@@ -55,12 +55,12 @@ class Compilation:
     @property
     def errors(self) -> tuple[str, ...]:
         """One line for each thing that is wrong, most telling first."""
-        capture = tuple(str(failure) for failure in self.failures if not (failure.refused and self.kernels))
+        capture = tuple(str(failure) for failure in self.failures if failure not in self.refused)
         compiler = tuple(f"{k.kernel} {k.arch} {k.dtype} {k.signature}: {k.error}" for k in self.kernels if k.error)
         missed = tuple(f"{name} is launched by no shape in _aligned or _ragged: add one" for name in self.unreached)
         return capture + compiler + missed
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """One line for each architecture and dtype that the operator is not for, unless that is all of them."""
-        return tuple(str(failure) for failure in self.failures if failure.refused and self.kernels)
+    def refused(self) -> tuple[CaptureFailure, ...]:
+        """The architectures and dtypes that the operator is not for; where that is all of them, it is a failure."""
+        return tuple(failure for failure in self.failures if failure.refused and self.kernels)

@@ -75,7 +75,7 @@ class TextReport:
             self._console.print(table)
         for error in compilation.errors:
             self._print(Text("failed", style=_STYLES[Verdict.FAILED]).append(f": {error}"))
-        for refusal in compilation.refusals:
+        for refusal in compilation.refused:
             self._print(Text("skipped", style=_STYLES[Verdict.SKIPPED]).append(f": {refusal}"))
 
     def benchmark(self, benchmark: OperatorBenchmark) -> None:

@@ -46,8 +46,8 @@ def summary(compilation: Compilation) -> str:
     archs = _count({kernel.arch for kernel in compilation.kernels}, "architecture")
     spilling = [k for k in compilation.kernels if k.resources and k.resources.spilled_bytes]
     text = f"{kernels}, {len(compilation.kernels)} compilations for {archs}"
-    if compilation.refusals:
-        text += f", refused for {', '.join(dict.fromkeys(f.arch for f in compilation.failures))}"
+    if compilation.refused:
+        text += f", refused for {', '.join(dict.fromkeys(each.arch for each in compilation.refused))}"
     text += ", from the cache" if compilation.cached else ""
     return text + (f", registers spilled in {len(spilling)}" if spilling else "")
 

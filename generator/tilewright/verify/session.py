@@ -56,7 +56,7 @@ class Session:
 
     def prepare(self) -> None:
         """Find out what all operators share, before their steps are taken in other processes."""
-        if self.devices and is_installed("cuda.tile"):
+        if is_installed("cuda.tile"):
             _ = self._registered
 
     def registered(self, operator: Operator) -> Registered | str:

@@ -23,7 +23,7 @@ def verify_all(operators: Sequence[Operator], session: Session) -> Iterator[tupl
             yield operator, verify(operator, session)
         return
     session.prepare()
-    # Forked, so that the session need not be pickled; nothing here has started a thread yet.
+    # Forked, so that the session need not be pickled. The one thread there may be draws a bar, which they never touch.
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(session.at_once, context, _start, (session,)) as pool:
         try:
