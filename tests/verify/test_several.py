@@ -89,7 +89,11 @@ def test_what_is_under_way_is_ended_with_the_one_that_asked_for_it(operators, mo
 
     def forever(operator, _session):
         if operator.name == "quick":
-            subprocess.run([sys.executable, "-c", program], check=True)
+            try:
+                subprocess.run([sys.executable, "-c", program], check=True)
+            finally:
+                time.sleep(0.5)  # the pool says it once more meanwhile
+                (tmp_path / "ended").touch()
         elif operator.name == "last":
             begun.touch()
             time.sleep(600)
@@ -103,6 +107,7 @@ def test_what_is_under_way_is_ended_with_the_one_that_asked_for_it(operators, mo
     while not begun.exists():
         time.sleep(0.01)
     found.close()
+    assert (tmp_path / "ended").exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 
