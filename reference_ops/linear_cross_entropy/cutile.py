@@ -88,17 +88,21 @@ def _product(A, B, tacc, m, n, TILE_M, TILE_N, TILE_K):
     return tacc
 
 
+def _position(tile, tiles_m, tiles_n, group):
+    """Row and column of a tile, counted down `group` rows of tiles, then on to the next column."""
+    in_group = group * tiles_n
+    first = tile // in_group * group
+    height = ct.minimum(tiles_m - first, group)
+    return first + tile % in_group % height, tile % in_group // height
+
+
 def _each_tile(compute, rows, columns, TILE_M, TILE_N, PERSISTENT):
     """Compute the block's own tile (m, n), or where PERSISTENT several, one after the other."""
     tiles_m, tiles_n = ct.cdiv(rows, TILE_M), ct.cdiv(columns, TILE_N)
-    # Counted down a group of rows of tiles, then on to the next column
-    group = GROUP_ROWS // TILE_M
 
     def at(tile):
-        first = tile // (group * tiles_n) * group
-        height = ct.minimum(tiles_m - first, group)
-        tile = tile - first * tiles_n
-        compute(first + tile % height, tile // height)
+        m, n = _position(tile, tiles_m, tiles_n, GROUP_ROWS // TILE_M)
+        compute(m, n)
 
     if PERSISTENT:
         for tile in range(ct.bid(0), tiles_m * tiles_n, ct.num_blocks(0)):
