@@ -13,10 +13,13 @@ ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
 LOG2E = math.log2(math.e)
-TILE_N = 2048  # lanes that each keep a largest value and a sum
-TILES = 2  # of them that are under way at once
+SHORT = 8192  # elements of a row, at most, for which blocks that run at once count more than tiles under way in each
+TILES = {True: (1024, 2), False: (2048, 4)}  # by whether a row is short: lanes, and tiles of them under way
 TILE_SUM = 4096  # losses at once, where one block adds all up
-HINTS = {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 8}  # measured on sm_90
+HINTS = {  # likewise; measured on sm_90
+    True: {"occupancy": ct.ByTarget(sm_90=12, default=8), "num_worker_warps": 4},
+    False: {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 4},
+}
 TILE_BACKWARD = 8192
 HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
 
@@ -42,7 +45,7 @@ def _fold(txs, top, total):
     return new, total
 
 
-@ct.kernel(**HINTS)
+@ct.kernel
 def _cross_entropy_kernel(
     X: ct.IndexedWithInt64,
     Target,
@@ -56,6 +59,8 @@ def _cross_entropy_kernel(
     """Loss of a row of X (M, N), and the logarithm of its sum of exponentials: an online pass, lane by lane."""
     i = ct.bid(0)
     n = X.shape[1]
+    target = ct.load(Target, (i,), ())
+    logit = ct.gather(X, (i, target), padding_value=math.nan).astype(ct.float32)
     top = ct.full((1, TILE_N), -math.inf, ct.float32)
     total = ct.zeros((1, TILE_N), ct.float32)
     plain = ct.zeros((1, TILE_N), ct.float32)
@@ -78,8 +83,7 @@ def _cross_entropy_kernel(
     # The lanes meet once; a NaN, an inf or a row of nothing but -inf makes the sum NaN
     highest = ct.max(top)
     lse = highest + ct.log(ct.sum(total * _exp(top - highest)))
-    target = ct.load(Target, (i,), ())
-    loss = lse - ct.gather(X, (i, target), padding_value=math.nan).astype(ct.float32)
+    loss = lse - logit
     if SMOOTHING > 0:
         loss = (1.0 - SMOOTHING) * loss + SMOOTHING * (lse - ct.sum(plain) / n)
     ct.store(Loss, (i,), ct.where(target == ignore_index, 0.0, loss).astype(Loss.dtype))
@@ -131,6 +135,10 @@ def _cross_entropy_backward_kernel(
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_KERNELS = {
+    True: _cross_entropy_kernel.replace_hints(**HINTS[True]),
+    False: _cross_entropy_kernel.replace_hints(**HINTS[False]),
+}
 
 
 def _forward(logits, target, ignore_index, smoothing, reduction, out=None):
@@ -143,9 +151,11 @@ def _forward(logits, target, ignore_index, smoothing, reduction, out=None):
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         if x.shape[0]:
-            tile_n = min(1 << (x.shape[1] - 1).bit_length(), TILE_N)
-            arguments = (x, classes, losses, lse, ignore_index, smoothing, tile_n, TILES)
-            ct.launch(stream, (x.shape[0],), _cross_entropy_kernel, arguments)
+            short = x.shape[1] <= SHORT
+            lanes, tiles = TILES[short]
+            lanes = min(1 << (x.shape[1] - 1).bit_length(), lanes)
+            arguments = (x, classes, losses, lse, ignore_index, smoothing, lanes, tiles)
+            ct.launch(stream, (x.shape[0],), _KERNELS[short], arguments)
         if reduction != "none":
             arguments = (rows, classes, result.view(1), count, ignore_index, reduction == "mean", TILE_SUM)
             ct.launch(stream, (1,), _cross_entropy_sum_kernel, arguments)

@@ -16,8 +16,9 @@ ConstBool = ct.Constant[bool]
 ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
 BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
-TILE_COLUMNS = 128  # width of a tile that walks down the rows
-BLOCKS = 1024  # that sum the gradients of weight and bias
+HELD_BACKWARD = 36864  # words of 32 bits that a block holds for the gradients: the row, its gradient, and the sums
+TILE_COLUMNS = 128  # width of a tile that walks down longer rows
+BLOCKS = 1024  # that sum the gradients of weight and bias then
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {  # by the elements that a block holds, at most; measured on sm_90
     4096: {"occupancy": ct.ByTarget(sm_90=8, default=4), "num_worker_warps": 4},
@@ -25,46 +26,58 @@ HINTS = {  # by the elements that a block holds, at most; measured on sm_90
     12288: {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8},
     16384: {"occupancy": 2, "num_worker_warps": 8},
 }
+HINTS_BACKWARD = {  # by the words that a block holds, at most; measured on sm_90
+    12288: {"occupancy": 2, "num_worker_warps": 4},
+    36864: {"occupancy": 1, "num_worker_warps": 8},
+}
+
+
+def _wide(t):
+    """A tile in the dtype that is computed in."""
+    return t.astype(ct.static_eval(ct.float64 if t.dtype == ct.float64 else ct.float32))
 
 
 def _load(A, index, tile):
     """Tile of A in the dtype that is computed in; zero outside."""
     # Plain loads: all tiles of a row are under way at once, and need no shared memory
-    t = ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-    return t.astype(ct.static_eval(ct.float64 if A.dtype == ct.float64 else ct.float32))
+    return _wide(ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False))
 
 
 def _sum(ts):
     """Sum of tiles along rows: lane by lane first, so that the lanes meet once."""
-    total = ts[0]
+    total = _wide(ts[0])
     for t in ct.static_iter(ts[1:]):
-        total = total + t
+        total = total + _wide(t)
     return ct.sum(total, 1, keepdims=True)
 
 
 def _dot(ts, us):
     """Sum of products of tiles along rows: lane by lane first, so that the lanes meet once."""
-    total = ts[0] * us[0]
+    total = _wide(ts[0]) * _wide(us[0])
     for t, u in ct.static_iter(zip(ts[1:], us[1:], strict=True)):
-        total = total + t * u
+        total = total + _wide(t) * _wide(u)
     return ct.sum(total, 1, keepdims=True)
 
 
-def _held_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
-    """Rows as tiles in registers, less their mean; the mean; the reciprocal of the deviation."""
-    inside = ct.arange(TILE_N, dtype=ct.int32) < X.shape[1] - (TILES - 1) * TILE_N  # in the last tile
+def _tiles(X, i, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
+    """Rows as tiles in registers."""
     txs = ()
     for j in ct.static_iter(range(TILES)):
         txs += (_load(X, (i, j), (TILE_M, TILE_N)),)
+    return txs
+
+
+def _statistics(txs, N, EPS: ConstFloat, TILE_N: ConstInt):
+    """Rows of N elements less their mean; the mean; the reciprocal of the deviation."""
     # Zero already; to say it lets the compiler load without a branch around every tile
+    inside = ct.arange(TILE_N, dtype=ct.int32) < N - ct.static_eval(len(txs) - 1) * TILE_N
     txs = (*txs[:-1], ct.where(inside, txs[-1], 0.0))
-    mean = _sum(txs) / X.shape[1]
+    mean = _sum(txs) / N
     centered = ()
     for tx in ct.static_iter(txs):
-        centered += (tx - mean,)
-    txs = (*centered[:-1], ct.where(inside, centered[-1], 0.0))
-    rstd = ct.rsqrt(_dot(txs, txs) / X.shape[1] + EPS)
-    return txs, mean, rstd
+        centered += (_wide(tx) - mean,)
+    centered = (*centered[:-1], ct.where(inside, centered[-1], 0.0))
+    return centered, mean, ct.rsqrt(_dot(centered, centered) / N + EPS)
 
 
 def _long_rows(X, i, EPS: ConstFloat, TILE_M: ConstInt, TILE_N: ConstInt):
@@ -101,7 +114,8 @@ def _layer_norm_kernel(
 ):
     """Rows of X (M, N), held in registers: read once, written once."""
     i = ct.bid(0)
-    txs, _, rstd = _held_rows(X, i, EPS, TILE_M, TILE_N, TILES)
+    txs = _tiles(X, i, TILE_M, TILE_N, TILES)
+    txs, _, rstd = _statistics(txs, X.shape[1], EPS, TILE_N)
     for j in ct.static_iter(range(TILES)):
         _store(Y, (i, j), txs[j] * rstd, W, B, HAS_W, HAS_B)
 
@@ -126,34 +140,74 @@ def _layer_norm_long_kernel(
         _store(Y, (i, j), tx * rstd, W, B, HAS_W, HAS_B)
 
 
-def _gradient(dY, W, index, tile, HAS_W: ConstBool):
+def _held(A, i, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
+    """Rows as tiles in registers in the dtype of A, of which there may be fewer than in that which is computed in."""
+    ts = ()
+    for j in ct.static_iter(range(TILES)):
+        ts += (ct.load(A, (i, j), (TILE_M, TILE_N), padding_mode=ct.PaddingMode.ZERO, allow_tma=False),)
+    return ts
+
+
+def _gradient(tdy, W, j, HAS_W: ConstBool):
     """Gradient of a normalized tile."""
-    tg = _load(dY, index, tile)
+    tg = _wide(tdy)
     if HAS_W:
-        tg = tg * _load(W, index[1:], tile[1:])
+        tg = tg * _load(W, (j,), tdy.shape[1:])
     return tg
 
 
 @ct.kernel
 def _layer_norm_backward_kernel(
-    dY, X, dX, W, Mean, Rstd, EPS: ConstFloat, HAS_W: ConstBool, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt
+    dY,
+    X,
+    dX,
+    W,
+    dW,
+    dB,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    SUM_W: ConstBool,
+    SUM_B: ConstBool,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILES: ConstInt,
 ):
-    """Gradient of rows held in registers; keeps their statistics for the gradient of the weight."""
-    i = ct.bid(0)
-    txs, mean, rstd = _held_rows(X, i, EPS, TILE_M, TILE_N, TILES)
-    tgs = ()
-    for j in ct.static_iter(range(TILES)):
-        tgs += (_gradient(dY, W, (i, j), (TILE_M, TILE_N), HAS_W),)
+    """Gradient of rows in registers; a block's part of those of weight and bias, a line of dW and dB."""
+    tile = (TILE_M, TILE_N)
+    tdws, tdbs = (), ()
+    for _ in ct.static_iter(range(TILES)):
+        tdws += (ct.zeros(tile, dW.dtype),)
+        tdbs += (ct.zeros(tile, dB.dtype),)
+    rows = ct.cdiv(X.shape[0], TILE_M)
+    txs, tdys = _held(X, ct.bid(0), TILE_M, TILE_N, TILES), _held(dY, ct.bid(0), TILE_M, TILE_N, TILES)
+    for i in range(ct.bid(0), rows, ct.num_blocks(0)):
+        mean, rstd = _statistics(txs, X.shape[1], EPS, TILE_N)[1:]
+        slope = ct.zeros(tile, dW.dtype)
+        offset = ct.zeros(tile, dW.dtype)
+        sums_w, sums_b = (), ()
+        for j in ct.static_iter(range(TILES)):
+            tx, tg = _wide(txs[j]) - mean, _gradient(tdys[j], W, j, HAS_W)
+            slope = slope + tg * tx
+            offset = offset + tg
+            sums_w += (tdws[j] + _wide(tdys[j]) * tx * rstd if SUM_W else tdws[j],)
+            sums_b += (tdbs[j] + _wide(tdys[j]) if SUM_B else tdbs[j],)
+        tdws, tdbs = sums_w, sums_b
 
-    # What a change of the statistics takes away
-    slope = _dot(tgs, txs) / X.shape[1] * rstd * rstd
-    offset = _sum(tgs) / X.shape[1]
+        # What a change of the statistics takes away
+        slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
+        offset = ct.sum(offset, 1, keepdims=True) / X.shape[1]
+        for j in ct.static_iter(range(TILES)):
+            tx, tg = _wide(txs[j]) - mean, _gradient(tdys[j], W, j, HAS_W)
+            tdx = (tg - offset - tx * slope) * rstd
+            ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
+        # On their way before the next turn begins; after the last one nobody reads them
+        following = ct.minimum(i + ct.num_blocks(0), rows - 1)
+        txs, tdys = _held(X, following, TILE_M, TILE_N, TILES), _held(dY, following, TILE_M, TILE_N, TILES)
     for j in ct.static_iter(range(TILES)):
-        tdx = (tgs[j] - offset - txs[j] * slope) * rstd
-        ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    # Not through TMA: on an H200 weights then got wrong gradients from 42 rows of 5; Rstd lies right behind Mean
-    ct.store(Mean, (i, 0), mean, allow_tma=False)
-    ct.store(Rstd, (i, 0), rstd, allow_tma=False)
+        if SUM_W:
+            ct.store(dW, (ct.bid(0), j), ct.sum(tdws[j], 0, keepdims=True), allow_tma=False)
+        if SUM_B:
+            ct.store(dB, (ct.bid(0), j), ct.sum(tdbs[j], 0, keepdims=True), allow_tma=False)
 
 
 @ct.kernel
@@ -176,16 +230,16 @@ def _layer_norm_long_backward_kernel(
     slope = ct.zeros(tile, rstd.dtype)
     offset = ct.zeros(tile, rstd.dtype)
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
-        tg = _gradient(dY, W, (i, j), tile, HAS_W)
+        tg = _gradient(_load(dY, (i, j), tile), W, j, HAS_W)
         slope = slope + tg * (_load(X, (i, j), tile) - mean)
         offset = offset + tg
     slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
     offset = ct.sum(offset, 1, keepdims=True) / X.shape[1]
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
-        tg = _gradient(dY, W, (i, j), tile, HAS_W)
+        tg = _gradient(_load(dY, (i, j), tile), W, j, HAS_W)
         tdx = (tg - offset - (_load(X, (i, j), tile) - mean) * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    # Not through TMA: on an H200 weights then got wrong gradients from 42 rows of 5; Rstd lies right behind Mean
+    # Not through TMA, which writes 16 bytes at a time: Rstd lies right behind Mean
     ct.store(Mean, (i, 0), mean, allow_tma=False)
     ct.store(Rstd, (i, 0), rstd, allow_tma=False)
 
@@ -232,7 +286,7 @@ def _hinted(kernel, elements):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(m, n, most, wide):
-    """Choose (whether rows are too long for registers, grid, constants) for rows (M, N)."""
+    """Choose (whether rows are too long for registers, tiles of rows, constants) for rows (M, N)."""
     tile_n = min(_power_of_two(n), TILE_N)
     tiles = ct.cdiv(n, tile_n)
     long = wide or tile_n * tiles > most
@@ -242,22 +296,30 @@ def _plan(m, n, most, wide):
     while tile_m < m and (2 * tile_m * tile_n * tiles <= BLOCK or ct.cdiv(m, tile_m) > MAX_BLOCKS):
         tile_m *= 2
     constants = (tile_m, tile_n) if long else (tile_m, tile_n, tiles)
-    return long, (ct.cdiv(m, tile_m),), constants
+    return long, ct.cdiv(m, tile_m), constants
 
 
-def _launch(kernel, long_kernel, rows, *arguments):
-    """Launch `kernel` where all but the last of `rows`, each (M, N), fit in registers, `long_kernel` elsewhere."""
+def _is_wide(rows):
+    """Whether indices into arrays (M, N) need more than 32 bits."""
+    return max(*rows[0].shape, *(s for row in rows for s in row.stride())) >= 2**31
+
+
+def _launch(blocks, kernel, *arguments):
+    device = arguments[0].device
+    with torch.cuda.device(device):
+        ct.launch(torch.cuda.current_stream(device), (blocks,), kernel, arguments)
+
+
+def _normalize(rows, *arguments):
+    """Normalize rows (M, N); the last of the arrays `rows` is the result."""
     x = rows[0]
-    wide = max(*x.shape, *(s for row in rows for s in row.stride())) >= 2**31
-    arrays = (len(rows) - 1) * max(4, x.element_size()) // 4  # fp64 takes twice the registers
-    long, grid, constants = _plan(*x.shape, ROW // arrays, wide)
+    words = max(4, x.element_size()) // 4  # fp64 takes twice the registers
+    long, blocks, constants = _plan(*x.shape, ROW // words, _is_wide(rows))
     if long:
-        hinted = _hinted(long_kernel, 2 * BLOCK)  # a tile and its sums
+        kernel = _hinted(_layer_norm_long_kernel, 2 * BLOCK)  # a tile and its sums
     else:
-        hinted = _hinted(kernel, arrays * math.prod(constants))
-    with torch.cuda.device(x.device):
-        stream = torch.cuda.current_stream(x.device)
-        ct.launch(stream, grid, hinted, (*rows, *arguments, *constants))
+        kernel = _hinted(_layer_norm_kernel, words * math.prod(constants))
+    _launch(blocks, kernel, *rows, *arguments, *constants)
 
 
 def _forward(x, weight, bias, eps, out=None):
@@ -268,9 +330,7 @@ def _forward(x, weight, bias, eps, out=None):
     if x.numel():
         rows = [t.reshape(-1, x.shape[-1]) for t in (x, y)]
         w, b = (rows[0] if t is None else t for t in (weight, bias))  # X stands in for one that is not there
-        _launch(
-            _layer_norm_kernel, _layer_norm_long_kernel, rows, w, b, float(eps), weight is not None, bias is not None
-        )
+        _normalize(rows, w, b, float(eps), weight is not None, bias is not None)
     return y if out is None or direct else out.copy_(y)
 
 
@@ -282,12 +342,37 @@ def _weight_gradients(dy, x, statistics):
     columns, tiles = ct.cdiv(n, tile_n), ct.cdiv(m, tile_m)
     chunks = ct.cdiv(tiles, max(1, BLOCKS // columns))
     splits = ct.cdiv(tiles, chunks)
-    dw, db = torch.empty((2, splits, n), dtype=statistics[0].dtype, device=x.device)
-    with torch.cuda.device(x.device):
-        stream = torch.cuda.current_stream(x.device)
-        arguments = (dy, x, *statistics, dw, db, chunks, tile_m, tile_n)
-        ct.launch(stream, (columns * splits,), _layer_norm_weight_backward_kernel, arguments)
-    return dw.sum(0), db.sum(0)
+    sums = torch.empty((2, splits, n), dtype=statistics[0].dtype, device=x.device)
+    arguments = (dy, x, *statistics, *sums, chunks, tile_m, tile_n)
+    _launch(columns * splits, _layer_norm_weight_backward_kernel, *arguments)
+    return sums.sum(1)
+
+
+@functools.cache
+def _backward_kernel(words):
+    """Kernel for blocks that hold so many words, and how many of them a multiprocessor runs at once."""
+    hints = HINTS_BACKWARD[next(most for most in HINTS_BACKWARD if most >= words)]
+    return _layer_norm_backward_kernel.replace_hints(**hints), hints["occupancy"]
+
+
+def _gradients(rows, weight, summed, *eps):
+    """Write the gradient of rows (M, N) to the last of the arrays; return those of weight and bias, if `summed`."""
+    dy, x = rows[0], rows[-2]
+    wide = torch.promote_types(x.dtype, torch.float32)
+    words = (2 * x.element_size() + summed.count(True) * wide.itemsize) // 4  # for an element of a row
+    long, blocks, constants = _plan(*x.shape, HELD_BACKWARD // words, _is_wide(rows))
+    w = x if weight is None else weight
+    if long:
+        statistics = torch.empty((2, x.shape[0], 1), dtype=wide, device=x.device).unbind()
+        kernel = _hinted(_layer_norm_long_backward_kernel, ROW)  # tiles and their sums
+        _launch(blocks, kernel, *rows, w, *statistics, *eps, weight is not None, *constants)
+        sums = _weight_gradients(dy, x, statistics) if any(summed) else summed
+        return [s if wanted else None for s, wanted in zip(sums, summed, strict=True)]
+    kernel, occupancy = _backward_kernel(words * math.prod(constants))
+    blocks = min(blocks, occupancy * torch.cuda.get_device_properties(x.device).multi_processor_count)
+    lines = torch.empty((2, blocks, x.shape[1]), dtype=wide, device=x.device)
+    _launch(blocks, kernel, *rows, w, *lines, *eps, weight is not None, *summed, *constants)
+    return [line.sum(0) if wanted else None for line, wanted in zip(lines, summed, strict=True)]
 
 
 class _LayerNorm(torch.autograd.Function):
@@ -302,24 +387,13 @@ class _LayerNorm(torch.autograd.Function):
     def backward(ctx, dy):
         x, weight, bias = ctx.saved_tensors
         dx = torch.empty_like(x, memory_format=torch.contiguous_format)
-        dw, db = (None if t is None else torch.zeros_like(t) for t in (weight, bias))
+        summed = ctx.needs_input_grad[1:3]
         if x.numel():
             rows = [t.reshape(-1, x.shape[-1]) for t in (dy, x, dx)]
-            wide = torch.promote_types(x.dtype, torch.float32)
-            statistics = torch.empty((2, rows[0].shape[0], 1), dtype=wide, device=x.device).unbind()
-            w = rows[1] if weight is None else weight
-            _launch(
-                _layer_norm_backward_kernel,
-                _layer_norm_long_backward_kernel,
-                rows,
-                w,
-                *statistics,
-                float(ctx.eps),
-                weight is not None,
-            )
-            if any(ctx.needs_input_grad[1:3]):
-                sums = _weight_gradients(*rows[:2], statistics)
-                dw, db = (None if t is None else s.to(t.dtype) for t, s in zip((weight, bias), sums, strict=True))
+            sums = _gradients(rows, weight, summed, float(ctx.eps))
+        else:
+            sums = [torch.zeros(x.shape[-1:], device=x.device) if wanted else None for wanted in summed]
+        dw, db = (None if s is None else s.to(t.dtype) for t, s in zip((weight, bias), sums, strict=True))
         return dx, dw, db, None
 
 

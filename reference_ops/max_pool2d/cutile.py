@@ -13,14 +13,9 @@ TILE = 1024  # results of a tile
 TILE_W = 256  # of these along the last axis
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {  # by whether indices need 64 bits
-    False: {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=8, default=4)},
+    False: {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=5, default=4)},
     True: {"num_worker_warps": 4, "occupancy": 4},
 }
-
-
-def _is_new(value, best):
-    """Whether `value` takes the place of `best`: it is larger, or NaN."""
-    return (value > best) | (value != value)
 
 
 def _places(A, axis, tile, block):
@@ -37,13 +32,13 @@ def _pool(X, Y, KERNEL, STRIDE, PADDING, DILATION, tile):
     w, block = _places(Y, 2, tile, block)
     h, block = _places(Y, 1, tile, block)
     p, _ = _places(Y, 0, tile, block)
-    acc = ct.full(tile[::-1], -math.inf, ct.static_eval(ct.float64 if X.dtype == ct.float64 else ct.float32))
+    acc = ct.full(tile[::-1], -math.inf, X.dtype)
     for kh in range(KERNEL[0]):
         for kw in range(KERNEL[1]):
             xh = h * STRIDE[0] + (kh * DILATION[0] - PADDING[0])
             xw = w * STRIDE[1] + (kw * DILATION[1] - PADDING[1])
-            tx = ct.gather(X, (p, xh, xw), padding_value=-math.inf).astype(acc.dtype)
-            acc = ct.where(_is_new(tx, acc), tx, acc)
+            tx = ct.gather(X, (p, xh, xw), padding_value=-math.inf)
+            acc = ct.maximum(acc, tx, propagate_nan=True)
     ct.scatter(Y, (p, h, w), acc.astype(Y.dtype))
 
 

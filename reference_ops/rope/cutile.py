@@ -10,7 +10,7 @@ from ..backend import register_impl
 ConstInt = ct.Constant[int]
 
 BLOCK = 2048  # first elements of pairs in a block
-HEADS = 8  # of a block, which all turn by the same angles
+HEADS = 16  # of a block, which all turn by the same angles
 HINTS = {"occupancy": ct.ByTarget(sm_90=8, default=4), "num_worker_warps": 4}  # measured on sm_90
 
 

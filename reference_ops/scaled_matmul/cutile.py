@@ -43,13 +43,13 @@ class _Config:
 
 BLOCK = 128  # consecutive k that share a scale, for B with as many columns
 # By bytes of an element and the first major compute capability that they are for; of those that allow as many rows, the
-# first that suits is taken, else the last. Not measured: those of matmul with as many bytes, but no wider than a block
-# of B, and smaller on sm_90, where the compiler keeps the sum of a step, here a block, beside that of all steps.
+# first that suits is taken, else the last. Measured on sm_90, elsewhere chosen by the registers that they need; not
+# wider than a block of B, and small, because the sum of a step, here a block, is kept beside that of all steps.
 CONFIGS = {
     1: {
         9: (
             _Config((16, 64, 128), most_rows=16),
-            _Config((256, 128, 128), num_ctas=2, persistent=True),
+            _Config((128, 128, 128), persistent=True),
             _Config((128, 128, 128)),
             _Config((64, 128, 128)),
             _Config((64, 64, 128)),

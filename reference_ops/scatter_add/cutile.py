@@ -11,8 +11,8 @@ from ..backend import register_impl
 
 ConstInt = ct.Constant[int]
 
-TILE = 2048  # elements of a tile
-ROW = 1024  # of these along the last axis
+TILE = 512  # elements of a tile; with more of them in a thread atomics are slower
+ROW = 512  # of these along the last axis
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {"num_worker_warps": 4, "occupancy": 5}  # from what the compiler reports
 

@@ -13,12 +13,12 @@ ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
 
 MOST = 64  # elements of a row that are found, one after the other
-TILE_N = 2048  # lanes of a row; the elements of a lane are so far from each other
-BLOCK = 2048  # elements of several short rows together
+TILE_N = 1024  # lanes of a row; the elements of a lane are so far from each other
+BLOCK = 1024  # elements of several short rows together
 BLOCKS = 512  # with fewer blocks rows are split, to keep the whole GPU busy
 CHUNKS_PER_SPLIT = 16  # tiles that each split reads, at least
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
-HINTS = {"occupancy": ct.ByTarget(sm_90=6, default=5), "num_worker_warps": 4}  # what the registers allow
+HINTS = {"occupancy": 8, "num_worker_warps": 4}  # measured on sm_90
 NOTHING = -(2**31)  # less than the key of any element
 
 

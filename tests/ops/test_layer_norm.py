@@ -212,6 +212,17 @@ class Test_LayerNorm(common.PyTestCase):
         self._check(kwargs)
 
     @pytest.mark.parametrize("backend", _backends)
+    def test_op_backward_of_several_tiles_for_each_block(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((70001, 50), self._dtypes[0])
+        inputs = [x.requires_grad_() for x in kwargs.values()]
+        gradient = torch.rand((70001, 50), device="cuda").to(self._dtypes[0])
+        found = torch.autograd.grad(layer_norm(**kwargs), inputs, gradient)
+        expected = torch.autograd.grad(self.reference(**kwargs), inputs, gradient)
+        for sums, others in zip(found, expected, strict=True):
+            torch.testing.assert_close(sums, others, rtol=1e-2, atol=1e-3 * others.abs().max().item())
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_backward_of_strided_gradient(self, backend):
         self._setup(backend)
         kwargs = self.inputs((6, 7, 5), self._dtypes[0])
