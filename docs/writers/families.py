@@ -59,8 +59,9 @@ def _family(family: Family, questions: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dtypes(names: tuple[str, ...], family: Family) -> str:
-    """The default dtypes in bold."""
-    return ", ".join(f"**{name}**" if name in family.default_dtypes else name for name in names)
+    """The default dtypes in bold: all of a variant that knows none of the family's."""
+    default = set(names) & set(family.default_dtypes) or names
+    return ", ".join(f"**{name}**" if name in default else name for name in names)
 
 
 def _options(names: Iterable[str], questions: Mapping[str, Any]) -> Iterator[str]:

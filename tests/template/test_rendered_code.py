@@ -104,6 +104,11 @@ def combinations() -> dict[str, dict[str, Any]]:
     for variant in variants["embedding"]:
         dtypes = ["int32", "float64"] if variant == "gather" else ["int64"]
         found[f"embedding_{variant}_integers"] = {"family": "embedding", "variant": variant, "dtypes": dtypes}
+    for dtypes in [["float64"], ["int64"], ["bfloat16"], ["float32", "int32"], ["bfloat16", "float64", "int64"]]:
+        found[f"histogram_histc_{'_'.join(dtypes)}"] = {"family": "histogram", "variant": "histc", "dtypes": dtypes}
+    for dtypes in [["int64"], ["int32"], ["int32", "int64"]]:
+        name = f"histogram_bincount_{'_'.join(dtypes)}"
+        found[name] = {"family": "histogram", "variant": "bincount", "dtypes": dtypes}
     found["topk_half"] = {"family": "topk", "dtypes": ["bfloat16"]}
     found["attention_backward"] = {"family": "attention", "precision": "tf32", "backward": True}
     for dtypes, precision, backward in itertools.product(

@@ -55,6 +55,8 @@ VARIANTS: list[dict[str, Any]] = [
     *({"family": "pool", "variant": name} for name in ("max_pool_with_indices", "avg_pool", "adaptive_avg_pool")),
     *({"family": "movement", "variant": name} for name in ("transpose", "permute", "cat", "pad")),
     {"family": "topk"},
+    {"family": "histogram", "variant": "histc", "dtypes": ["float32", "bfloat16", "float64", "int32"]},
+    {"family": "histogram", "variant": "bincount"},
     *({"family": "quantize", "variant": name} for name in ("fp8", "int8")),
     *(
         {"family": "embedding", "variant": name, "backward": True, "dtypes": ["float64"]}

@@ -1,0 +1,191 @@
+"""cuTile backend of bincount."""
+
+import functools
+from typing import Any
+
+import cuda.tile as ct
+import torch
+
+from ..backend import register_impl
+
+ConstInt = ct.Constant[int]
+
+MOST = 256  # bins whose counts fit into the registers of a block
+LANES = 128  # elements of a step, each counted by a lane of its own, of which 16 bits hold the sum
+STEPS = 15  # of a round, which 4 bits of a word hold
+ROUNDS = 17  # of a block, at most, which 8 bits of a word hold
+BLOCKS = 512  # with fewer blocks they have fewer rounds, to keep the whole GPU busy
+TILE = 1024  # elements that are counted in memory at once, where there are more bins
+MANY_BLOCKS = 1024  # that count in memory
+COPIES = 64  # of the counts in memory, so that blocks seldom meet in one
+ROOM = 2**20  # counts of all copies together, at most
+HINTS = {  # by the words of 8 bins that a lane has; chosen by the registers that the compiler reports
+    1: {"occupancy": 7, "num_worker_warps": 4},
+    2: {"occupancy": 7, "num_worker_warps": 4},
+    4: {"occupancy": 6, "num_worker_warps": 4},
+    8: {"occupancy": 5, "num_worker_warps": 4},
+    16: {"occupancy": ct.ByTarget(sm_120=2, sm_121=2, default=3), "num_worker_warps": 4},
+    32: {"occupancy": 2, "num_worker_warps": 4},
+}
+MANY_HINTS = {"occupancy": 4, "num_worker_warps": 4}
+
+
+def _places(tx, inside, bins):
+    """Bin of each element, which is its value; -1 of one that is in none."""
+    return ct.where(inside & (tx >= 0) & (tx < bins), tx, -1).astype(ct.int32)
+
+
+def _rows(tiles):
+    """Tiles (1, N) as the rows of one."""
+    if ct.static_eval(len(tiles) == 1):
+        return tiles[0]
+    pairs = ()
+    for i in ct.static_iter(range(0, len(tiles), 2)):
+        pairs += (ct.cat((tiles[i], tiles[i + 1]), 0),)
+    return _rows(pairs)
+
+
+def _add(Count, copy, places, counts):
+    """Add to a copy of the counts; places outside of them are left out."""
+    ct.atomic_add(Count, (copy, places), counts, memory_order=ct.MemoryOrder.RELAXED)
+
+
+@ct.kernel
+def _bincount_kernel(X: ct.IndexedWithInt64, Count, bins: int, rounds: int, WORDS: ConstInt):
+    """Add the counts of `rounds` * STEPS * LANES elements of X (N,) to Count (1, bins).
+
+    Each lane has counts of its own: 8 bins in the nibbles of a word, for as many elements as a nibble can count,
+    then 4 bins in the bytes of each of two words. The lanes meet once, at the end.
+    """
+    start = ct.int64(ct.bid(0)) * (rounds * STEPS * LANES)
+    rest = X.shape[0] - start
+    lane = ct.arange(LANES, dtype=ct.int32)
+    none = ()
+    for _ in ct.static_iter(range(WORDS)):
+        none += (ct.zeros((LANES,), ct.int32),)
+    even, odd = none, none
+    for r in range(rounds):
+        txs, insides = (), ()
+        for step in ct.static_iter(range(STEPS)):  # all under way before the first one is counted
+            offset = (r * STEPS + step) * LANES + lane
+            insides += (offset < rest,)
+            txs += (ct.gather(X, start + offset, mask=insides[step], check_bounds=False),)
+        nibbles = none
+        for step in ct.static_iter(range(STEPS)):
+            place = _places(txs[step], insides[step], bins)
+            word, one = place >> 3, 1 << ((place & 7) * 4)
+            counted = ()
+            for w in ct.static_iter(range(WORDS)):
+                counted += (nibbles[w] + ct.where(word == w, one, 0),)
+            nibbles = counted
+        evens, odds = (), ()
+        for w in ct.static_iter(range(WORDS)):
+            evens += (even[w] + (nibbles[w] & 0x0F0F0F0F),)
+            odds += (odd[w] + ((nibbles[w] >> 4) & 0x0F0F0F0F),)
+        even, odd = evens, odds
+
+    first = ct.arange(WORDS, dtype=ct.int32) * 8
+    for parity in ct.static_iter(range(2)):
+        rows = ()
+        for w in ct.static_iter(range(WORDS)):
+            rows += ((odd if parity else even)[w][None, :],)
+        counts = _rows(rows)
+        for byte in ct.static_iter(range(2)):
+            pair = ct.sum((counts >> (8 * byte)) & 0x00FF00FF, 1)  # of this byte, and of the second one after it
+            place = first + (parity + 2 * byte)
+            _add(Count, 0, place, pair & 0xFFFF)
+            _add(Count, 0, place + 4, (pair >> 16) & 0xFFFF)
+
+
+@ct.kernel(**MANY_HINTS)
+def _bincount_many_kernel(X: ct.IndexedWithInt64, Count: ct.IndexedWithInt64, bins: int):
+    """Add elements of X (N,) to Count (copies, bins), one by one."""
+    tiles = ct.cdiv(X.shape[0], TILE)
+    for j in range(ct.bid(0), tiles, ct.num_blocks(0)):
+        start = ct.int64(j) * TILE
+        offset = ct.arange(TILE, dtype=ct.int32)
+        inside = offset < X.shape[0] - start
+        tx = ct.gather(X, start + offset, mask=inside, check_bounds=False)
+        _add(Count, ct.bid(0) % Count.shape[0], _places(tx, inside, bins), 1)
+
+
+_DTYPES = (torch.int32, torch.int64)
+
+
+def _power_of_two(n):
+    """Smallest power of two that is at least `n`."""
+    return 1 << (n - 1).bit_length()
+
+
+@functools.cache
+def _hinted(words):
+    """Kernel with the hints for so many words of a lane."""
+    return _bincount_kernel.replace_hints(**HINTS[words])
+
+
+def _flat(x):
+    """The elements of `x` in the order of memory, which counts do not depend on; a copy only where they have gaps."""
+    order = sorted(range(x.ndim), key=x.stride, reverse=True)
+    return x.permute(order).reshape(-1)
+
+
+def _count(x, bins):
+    """Counts (bins,), in int64, of the elements of `x` (N,), which are some."""
+    n = x.shape[0]
+    few = bins <= MOST
+    copies = 1 if few else max(min(COPIES, ROOM // bins), 1)
+    count = torch.zeros((copies, bins), dtype=torch.int32 if n < 2**31 else torch.int64, device=x.device)
+    arguments = (x, count, bins)
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        if few:
+            rounds = min(ct.cdiv(n, STEPS * LANES * BLOCKS), ROUNDS)
+            words = _power_of_two(ct.cdiv(bins, 8))
+            grid = (ct.cdiv(n, rounds * STEPS * LANES),)
+            ct.launch(stream, grid, _hinted(words), (*arguments, rounds, words))
+        else:
+            grid = (min(ct.cdiv(n, TILE), MANY_BLOCKS),)
+            ct.launch(stream, grid, _bincount_many_kernel, arguments)
+    return count.sum(0)
+
+
+def _count_all(x, minlength):
+    """Counts of all values of `x` (N,): in one pass where they are few, or below `minlength`."""
+    if not x.shape[0]:
+        return torch.zeros(minlength, dtype=torch.int64, device=x.device)
+    bins = max(minlength, MOST)
+    count = _count(x, bins)
+    if count.sum() < x.shape[0]:
+        low, high = torch.stack(x.aminmax()).tolist()
+        if low < 0 or high >= 2**31 - 1:
+            raise ValueError(f"x has elements from {low} to {high}; they must be from 0 to 2**31 - 2")
+        return _count(x, high + 1)
+    return count[: max(minlength, int(count.nonzero().max()) + 1)]
+
+
+@register_impl("bincount", backend="cutile")
+def bincount(
+    x: torch.Tensor,
+    minlength: int = 0,
+    out: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> torch.Tensor:
+    """Counts of each value among integers that are not negative."""
+    if kwargs:
+        raise TypeError(f"bincount got unexpected arguments: {', '.join(kwargs)}")
+    if not isinstance(x, torch.Tensor) or x.dtype not in _DTYPES:
+        found = getattr(x, "dtype", type(x).__name__)
+        raise TypeError(f"x is {found}; it must be a tensor of int32, int64")
+    if not x.is_cuda:
+        raise ValueError(f"x is on {x.device}; it must be on a CUDA device")
+    if not isinstance(minlength, int):
+        raise TypeError(f"minlength is {minlength!r}; it must be an int")
+    if not 0 <= minlength < 2**31:
+        raise ValueError(f"minlength is {minlength}; it must not be negative, and less than 2**31")
+    count = _count_all(_flat(x), minlength)
+    if out is None:
+        return count
+    if out.shape != count.shape or out.dtype != count.dtype or out.device != x.device:
+        found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
+        raise ValueError(f"out is {found}; it must be {tuple(count.shape)} of {count.dtype} on {x.device}")
+    return out.copy_(count)

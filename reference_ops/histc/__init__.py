@@ -1,0 +1,9 @@
+"""histc: importing this package registers its cuTile backend."""
+
+from ..backend import is_backend_available
+from .interface import histc
+
+if is_backend_available("cutile"):
+    from . import cutile as cutile
+
+__all__ = ["histc"]

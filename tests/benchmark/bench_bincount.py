@@ -1,0 +1,74 @@
+"""Benchmark of bincount in GB/s, beside PyTorch."""
+
+import functools
+
+import torch
+import triton
+import triton.testing
+
+from reference_ops import bincount
+from reference_ops.backend import is_backend_available
+from reference_ops.backend import register_impl
+
+DTYPES = [torch.int32, torch.int64]
+SIZES = [(134217728, 16), (134217728, 128), (134217728, 256), (134217728, 4096), (134217728, 128256)]
+
+
+def inputs(N, BINS, dtype, device):
+    return {"x": torch.randint(0, BINS, (N,), dtype=dtype, device=device), "minlength": BINS}
+
+
+def bytes_moved(N, BINS, dtype):
+    """The input read once; the counts are few."""
+    return N * dtype.itemsize
+
+
+@register_impl("bincount", "torch")
+def reference_bincount(
+    x: torch.Tensor,
+    minlength: int = 0,
+    out: torch.Tensor | None = None,
+):
+    return torch.bincount(x, minlength=minlength)
+
+
+ALL_BACKENDS = [
+    ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
+    ("torch", "PyTorch", ("green", "-")),
+]
+
+
+def get_supported_backends():
+    return [backend for backend in ALL_BACKENDS if backend is not None]
+
+
+def create_benchmark_config(dtype):
+    dtype_name = str(dtype).removeprefix("torch.")
+    backends, names, styles = zip(*get_supported_backends(), strict=True)
+    return triton.testing.Benchmark(
+        x_names=["N", "BINS"],
+        x_vals=SIZES,
+        line_arg="backend",
+        line_vals=list(backends),
+        line_names=list(names),
+        styles=list(styles),
+        ylabel="GB/s",
+        plot_name=f"bincount-{dtype_name}-GBps",
+        args={"dtype": dtype},
+    )
+
+
+@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
+def bench_bincount(N, BINS, backend, dtype, device="cuda"):
+    kwargs = inputs(N, BINS, dtype, device)
+    fn = functools.partial(bincount, **kwargs, backend=backend)
+    ref = functools.partial(reference_bincount, **kwargs)
+    expected = ref()
+    # Relative to the largest value, so that zeros never pass for a result that is small throughout
+    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    ms = triton.testing.do_bench(fn, return_mode="median")
+    return bytes_moved(N, BINS, dtype) * 1e-6 / ms
+
+
+if __name__ == "__main__":
+    bench_bincount.run(print_data=True)
