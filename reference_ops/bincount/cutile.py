@@ -130,8 +130,10 @@ def _flat(x):
 
 
 def _count(x, bins):
-    """Counts (bins,), in int64, of the elements of `x` (N,), which are some."""
+    """Counts (bins,), in int64, of the elements of `x` (N,)."""
     n = x.shape[0]
+    if not n or not bins:
+        return torch.zeros(bins, dtype=torch.int64, device=x.device)
     few = bins <= MOST
     copies = 1 if few else max(min(COPIES, ROOM // bins), 1)
     count = torch.zeros((copies, bins), dtype=torch.int32 if n < 2**31 else torch.int64, device=x.device)
@@ -152,9 +154,8 @@ def _count(x, bins):
 def _count_all(x, minlength):
     """Counts of all values of `x` (N,): in one pass where they are few, or below `minlength`."""
     if not x.shape[0]:
-        return torch.zeros(minlength, dtype=torch.int64, device=x.device)
-    bins = max(minlength, MOST)
-    count = _count(x, bins)
+        return _count(x, minlength)
+    count = _count(x, max(minlength, MOST))
     if count.sum() < x.shape[0]:
         low, high = torch.stack(x.aminmax()).tolist()
         if low < 0 or high >= 2**31 - 1:
@@ -167,6 +168,7 @@ def _count_all(x, minlength):
 def bincount(
     x: torch.Tensor,
     minlength: int = 0,
+    bins: int | None = None,
     out: torch.Tensor | None = None,
     **kwargs: Any,
 ) -> torch.Tensor:
@@ -182,7 +184,11 @@ def bincount(
         raise TypeError(f"minlength is {minlength!r}; it must be an int")
     if not 0 <= minlength < 2**31:
         raise ValueError(f"minlength is {minlength}; it must not be negative, and less than 2**31")
-    count = _count_all(_flat(x), minlength)
+    if bins is not None and not isinstance(bins, int):
+        raise TypeError(f"bins is {bins!r}; it must be an int, or None")
+    if bins is not None and not 0 <= bins < 2**31:
+        raise ValueError(f"bins is {bins}; it must not be negative, and less than 2**31")
+    count = _count_all(_flat(x), minlength) if bins is None else _count(_flat(x), bins)
     if out is None:
         return count
     if out.shape != count.shape or out.dtype != count.dtype or out.device != x.device:

@@ -12,6 +12,7 @@ from ..backend import get_current_backend
 def bincount(
     x: torch.Tensor,
     minlength: int = 0,
+    bins: int | None = None,
     out: torch.Tensor | None = None,
     **kwargs: Any,
 ) -> torch.Tensor:
@@ -19,12 +20,13 @@ def bincount(
 
     Args:
         x: Input of any shape; one whose elements have gaps between them in memory is copied.
-        minlength: Fewest bins. The host waits for the values; one read is enough if all are below this, or 256.
+        minlength: Fewest counts, where bins is None.
+        bins: How many counts; other values are left out. None counts all up to the largest, and the host waits.
         out: Tensor to write the result to; shape, dtype and device of the result.
         **kwargs: Options of one backend.
 
     Returns:
-        Tensor of int64, as long as minlength or the largest value and one, whichever is more.
+        Tensor of int64, (bins,), or as long as minlength or the largest value and one, whichever is more.
 
     Raises:
         TypeError: A dtype is not one of int32, int64, or an option is unknown.

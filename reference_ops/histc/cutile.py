@@ -133,8 +133,10 @@ def _flat(x):
 
 
 def _count(x, bins, ends):
-    """Counts (bins,), in int64, of the elements of `x` (N,), which are some, between the two `ends`."""
+    """Counts (bins,), in int64, of the elements of `x` (N,), between the two `ends`."""
     n = x.shape[0]
+    if not n:
+        return torch.zeros(bins, dtype=torch.int64, device=x.device)
     few = bins <= MOST
     copies = 1 if few else max(min(COPIES, ROOM // bins), 1)
     count = torch.zeros((copies, bins), dtype=torch.int32 if n < 2**31 else torch.int64, device=x.device)
@@ -198,8 +200,5 @@ def histc(
         raise ValueError(f"out is {found}; it must be ({bins},) of {dtype} on {x.device}")
     x = _flat(x)
     ends = _ends(x, min, max, bins)
-    if x.shape[0]:
-        count = _count(x, bins, ends)
-    else:
-        count = torch.zeros(bins, dtype=torch.int32, device=x.device)
+    count = _count(x, bins, ends)
     return count.to(dtype) if out is None else out.copy_(count)

@@ -23,7 +23,7 @@ def histc(
         x: Input of any shape; one whose elements have gaps between them in memory is copied.
         bins: How many bins; the last one includes its upper end.
         min: Lower end of the first bin; what is lower is not counted, nor is NaN.
-        max: Upper end of the last bin; the same as min means the extremes of x, which the host waits for.
+        max: Upper end of the last bin; as much as min means the extremes of x, for which the host waits.
         out: Tensor to write the result to; shape, dtype and device of the result.
         **kwargs: Options of one backend.
 

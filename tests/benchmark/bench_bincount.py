@@ -27,6 +27,7 @@ def bytes_moved(N, BINS, dtype):
 def reference_bincount(
     x: torch.Tensor,
     minlength: int = 0,
+    bins: int | None = None,
     out: torch.Tensor | None = None,
 ):
     return torch.bincount(x, minlength=minlength)

@@ -17,7 +17,13 @@ class Test_Bincount(common.PyTestCase):
     _ragged = [(5, 37, 131), (2, 40011), (6, 1), (1,)]
     _empty = [(0,), (3, 0)]
     _huge = (2**19 + 1, 4096)
-    _arguments = [{"minlength": 9}, {"minlength": 256}, {"minlength": 1001}]
+    _arguments = [
+        {"bins": 1001},
+        {"bins": 17},
+        {"bins": None},
+        {"bins": None, "minlength": 9},
+        {"bins": None, "minlength": 1001},
+    ]
     _tolerances = {
         torch.int32: {"rtol": 0, "atol": 0},
         torch.int64: {"rtol": 0, "atol": 0},
@@ -25,16 +31,19 @@ class Test_Bincount(common.PyTestCase):
 
     @staticmethod
     def inputs(shape, dtype, device="cuda"):
-        return {"x": torch.randint(0, 99, shape, dtype=dtype, device=device)}
+        return {"x": torch.randint(-9, 110, shape, dtype=dtype, device=device).abs(), "bins": 100}
 
     @staticmethod
     def reference(
         x: torch.Tensor,
         minlength: int = 0,
+        bins: int | None = None,
         out: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """bincount of PyTorch."""
-        return torch.bincount(x.flatten(), minlength=minlength)
+        """bincount of PyTorch, of what is in the bins."""
+        if bins is None:
+            return torch.bincount(x.flatten(), minlength=minlength)
+        return torch.bincount(x[(x >= 0) & (x < bins)], minlength=bins)
 
     def _setup(self, backend):
         if not is_backend_available(backend):
@@ -126,6 +135,7 @@ class Test_Bincount(common.PyTestCase):
         x = torch.randint(0, size, (n,), dtype=self._dtypes[0], device="cuda")
         self._check({"x": x})
         self._check({"x": x, "minlength": size + 7})
+        self._check({"x": x, "bins": size})
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize(("n", "size"), [(40001, 1), (40001, 256), (40001, 300), (17000001, 9)], ids=str)
@@ -153,6 +163,9 @@ class Test_Bincount(common.PyTestCase):
     def test_op_value_beyond_int32(self, value, backend):
         self._setup(backend)
         x = torch.tensor([3, value, 3], device="cuda")
+        for size in (9, 400):
+            actual = bincount(x, bins=size)
+            assert actual[3] == actual.sum() == 2
         with pytest.raises(ValueError, match=f"x has elements from .*{value}"):
             bincount(x, 400)
 
@@ -171,7 +184,10 @@ class Test_Bincount(common.PyTestCase):
     def test_op_of_nothing(self, backend):
         self._setup(backend)
         x = torch.empty(0, dtype=self._dtypes[0], device="cuda")
+        assert bincount(x).shape == (0,)
         assert bincount(x, 3).tolist() == [0, 0, 0]
+        assert bincount(x, bins=3).tolist() == [0, 0, 0]
+        assert bincount(torch.ones_like(x), bins=0).shape == (0,)
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)], ids=str)
@@ -198,6 +214,9 @@ class Test_Bincount(common.PyTestCase):
     @pytest.mark.parametrize(
         ("wrong", "error", "match"),
         [
+            ({"bins": -1}, ValueError, "bins is -1"),
+            ({"bins": 2.0}, TypeError, "bins is 2.0"),
+            ({"bins": 2**31}, ValueError, "bins is 2147483648"),
             ({"minlength": -1}, ValueError, "minlength is -1"),
             ({"minlength": 2.0}, TypeError, "minlength is 2.0"),
             ({"minlength": 2**31}, ValueError, "minlength is 2147483648"),
