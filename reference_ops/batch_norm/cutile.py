@@ -15,6 +15,8 @@ ConstBool = ct.Constant[bool]
 BLOCK = 4096  # elements of a tile
 BLOCKS = 1024  # that sum, at least, where the input is large enough
 PARTS = 128  # of one sum, at most
+SUMS = 2048  # of parts that a block adds up at once
+COLUMNS = 8  # of such sums, where they are those of channels: as many as memory reads in one piece
 HINTS_SUMS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
 HINTS = {"occupancy": 8, "num_worker_warps": 8}
 
@@ -60,26 +62,39 @@ def _batch_norm_moments_kernel(
         square = square + tx * tx
     shift = ct.sum(total, 1, keepdims=True) / count
     square = ct.sum(square, 1, keepdims=True) - count * shift * shift
-    ct.store(Count, (r, part), ct.full((TILE_R, 1), count, ct.float32))
-    ct.store(Mean, (r, part), pivot + shift)
-    ct.store(Square, (r, part), square)
+    ct.store(Count, (r, part), ct.full((TILE_R, 1), count, ct.float32), allow_tma=False)
+    ct.store(Mean, (r, part), pivot + shift, allow_tma=False)
+    ct.store(Square, (r, part), square, allow_tma=False)
 
 
 @ct.kernel
 def _batch_norm_statistics_kernel(
-    Counts, Means, Squares, Mean, Var, RunningMean, RunningVar, momentum: float, HAS_RUNNING: ConstBool, TILE: ConstInt
+    Counts,
+    Means,
+    Squares,
+    Mean,
+    Var,
+    RunningMean,
+    RunningVar,
+    momentum: float,
+    HAS_RUNNING: ConstBool,
+    TILE_R: ConstInt,
+    TILE_P: ConstInt,
 ):
     """Mean and variance of each row from those of its parts (R, parts); updates the running ones."""
-    r = ct.bid(0)
-    counts, means = _load(Counts, (r, 0), (1, TILE)), _load(Means, (r, 0), (1, TILE))
-    count = ct.sum(counts)
-    mean = ct.sum(counts * means) / count
-    square = ct.sum(_load(Squares, (r, 0), (1, TILE)) + counts * (means - mean) * (means - mean))
-    ct.store(Mean, (r,), mean)
-    ct.store(Var, (r,), square / count)
+    r, tile = ct.bid(0), (TILE_R, TILE_P)
+    counts, means = _load(Counts, (r, 0), tile), _load(Means, (r, 0), tile)
+    count = ct.sum(counts, 1)
+    mean = ct.sum(counts * means, 1) / count
+    shift = means - mean[:, None]
+    square = ct.sum(_load(Squares, (r, 0), tile) + counts * shift * shift, 1)
+    ct.store(Mean, (r,), mean, allow_tma=False)
+    ct.store(Var, (r,), square / count, allow_tma=False)
     if HAS_RUNNING:
-        ct.store(RunningMean, (r,), ct.load(RunningMean, (r,), ()) * (1.0 - momentum) + mean * momentum)
-        ct.store(RunningVar, (r,), ct.load(RunningVar, (r,), ()) * (1.0 - momentum) + square / (count - 1.0) * momentum)
+        running_mean = _load(RunningMean, (r,), (TILE_R,)) * (1.0 - momentum) + mean * momentum
+        running_var = _load(RunningVar, (r,), (TILE_R,)) * (1.0 - momentum) + square / (count - 1.0) * momentum
+        ct.store(RunningMean, (r,), running_mean, allow_tma=False)
+        ct.store(RunningVar, (r,), running_var, allow_tma=False)
 
 
 def _tile_of(A, block, GROUP: ConstInt, TILE_N: ConstInt, TILE_C: ConstInt, TILE_S: ConstInt):
@@ -126,8 +141,7 @@ def _batch_norm_sums_kernel(
     X: ct.IndexedWithInt64,
     Mean,
     Var,
-    dW,
-    dB,
+    TileSums: ct.IndexedWithInt64,
     chunks: int,
     EPS: ConstFloat,
     GROUP: ConstInt,
@@ -135,21 +149,59 @@ def _batch_norm_sums_kernel(
     TILE_C: ConstInt,
     TILE_S: ConstInt,
 ):
-    """Sums of dY times the normalized X, and of dY, over parts of the positions: (N, C, parts)."""
+    """Sums of dY times the normalized X, and of dY, over the samples of a tile and parts of the positions."""
     tile = (TILE_N, TILE_C, TILE_S)
-    parts = dW.shape[2]
+    parts = ct.int32(TileSums.shape[1])
     part = ct.bid(0) % parts
     steps = ct.int32(ct.cdiv(X.shape[2], TILE_S))
     (n, c, _), _, row = _tile_of(X, ct.bid(0) // parts * steps, GROUP, TILE_N, TILE_C, TILE_S)
-    mean, rstd = ct.gather(Mean, row), ct.rsqrt(ct.gather(Var, row) + EPS)
+    mean = ct.gather(Mean, row)
     tdw = ct.zeros(tile, ct.float32)
     tdb = ct.zeros(tile, ct.float32)
     for s in range(part * chunks, ct.minimum((part + 1) * chunks, steps)):
         tdy = _load(dY, (n, c, s), tile)
         tdw = tdw + tdy * (_load(X, (n, c, s), tile) - mean)
         tdb = tdb + tdy
-    ct.store(dW, (n, c, part), ct.sum(tdw, 2, keepdims=True) * rstd)
-    ct.store(dB, (n, c, part), ct.sum(tdb, 2, keepdims=True))
+    tdw = ct.sum(tdw, 2, keepdims=True) * ct.rsqrt(ct.gather(Var, row) + EPS)
+    tdb = ct.sum(tdb, 2, keepdims=True)
+    ct.store(TileSums, (0, part, n, c), ct.sum(tdw, 0).reshape((1, 1, 1, TILE_C)), allow_tma=False)
+    ct.store(TileSums, (1, part, n, c), ct.sum(tdb, 0).reshape((1, 1, 1, TILE_C)), allow_tma=False)
+
+
+def _channel_totals(Columns, c, dW, dB, HAS_W: ConstBool, HAS_B: ConstBool, TILE_K: ConstInt, TILE_C: ConstInt):
+    """Totals (2, TILE_C) of Columns (2, K, C), which are the gradients of weight and bias."""
+    total = ct.zeros((2, TILE_K, TILE_C), ct.float32)
+    for k in range(ct.int32(ct.cdiv(Columns.shape[1], TILE_K))):
+        total = total + _load(Columns, (0, k, c), (2, TILE_K, TILE_C))
+    total = ct.sum(total, 1)
+    if HAS_W:
+        tdw = ct.extract(total, (0, 0), (1, TILE_C)).reshape((TILE_C,))
+        ct.store(dW, (c,), tdw.astype(dW.dtype), allow_tma=False)
+    if HAS_B:
+        tdb = ct.extract(total, (1, 0), (1, TILE_C)).reshape((TILE_C,))
+        ct.store(dB, (c,), tdb.astype(dB.dtype), allow_tma=False)
+    return total
+
+
+@ct.kernel
+def _batch_norm_totals_kernel(
+    Columns: ct.IndexedWithInt64,
+    W,
+    Totals,
+    dW,
+    dB,
+    scale: float,
+    HAS_W: ConstBool,
+    HAS_B: ConstBool,
+    TILE_K: ConstInt,
+    TILE_C: ConstInt,
+):
+    """Add up Columns (2, K, C): the gradients of weight and bias, and, weighted, Totals (2, C)."""
+    c = ct.bid(0)
+    total = _channel_totals(Columns, c, dW, dB, HAS_W, HAS_B, TILE_K, TILE_C)
+    if HAS_W:
+        total = total * _load(W, (c,), (TILE_C,))[None, :]
+    ct.store(Totals, (0, c), total * scale, allow_tma=False)
 
 
 @ct.kernel(**HINTS)
@@ -185,6 +237,11 @@ def _batch_norm_backward_kernel(
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
+def _power_of_two(n):
+    """Smallest power of two that is at least `n`."""
+    return 1 << (n - 1).bit_length()
+
+
 def _positions(t):
     """View (N, C, S) of a tensor (N, C, ...)."""
     return t.reshape(*t.shape[:2], math.prod(t.shape[2:]))
@@ -194,7 +251,7 @@ def _tile(t):
     """Powers of two for the three axes of `t`: as much of memory in one piece as a block takes."""
     tile = [1, 1, 1]
     for d in sorted(range(3), key=lambda d: (t.stride(d), -d)):
-        tile[d] = min(1 << (t.shape[d] - 1).bit_length(), BLOCK // math.prod(tile))
+        tile[d] = min(_power_of_two(t.shape[d]), BLOCK // math.prod(tile))
     return tile
 
 
@@ -208,19 +265,26 @@ def _launch(blocks, kernel, *arguments):
         ct.launch(torch.cuda.current_stream(device), (blocks,), kernel, arguments)
 
 
+def _split(blocks, tiles):
+    """How many tiles of a sum a block adds up, and how many parts this makes: more where there are few blocks."""
+    chunks = ct.cdiv(tiles, min(PARTS, max(1, BLOCKS // blocks)))
+    return chunks, ct.cdiv(tiles, chunks)
+
+
 def _statistics(rows, running_mean, running_var, momentum):
     """Mean and biased variance of rows (R, B, S); updates the running ones, if there are any."""
     r, b, s = _tile(rows)
     blocks, tiles = ct.cdiv(rows.shape[0], r), ct.cdiv(rows.shape[1], b) * ct.cdiv(rows.shape[2], s)
-    chunks = ct.cdiv(tiles, min(PARTS, max(1, BLOCKS // blocks)))
-    parts = ct.cdiv(tiles, chunks)
+    chunks, parts = _split(blocks, tiles)
     sums = torch.empty((3, rows.shape[0], parts), dtype=torch.float32, device=rows.device).unbind()
     mean, var = torch.empty((2, rows.shape[0]), dtype=torch.float32, device=rows.device)
     _launch(blocks * parts, _batch_norm_moments_kernel, rows, *sums, chunks, r, b, s)
+    p = _power_of_two(parts)
+    r = min(_power_of_two(rows.shape[0]), SUMS // p)
     has_running = running_mean is not None
     running = (running_mean, running_var) if has_running else (mean, var)  # stand in for those that are not there
-    arguments = (*sums, mean, var, *running, float(momentum), has_running, 1 << (parts - 1).bit_length())
-    _launch(rows.shape[0], _batch_norm_statistics_kernel, *arguments)
+    arguments = (*sums, mean, var, *running, float(momentum), has_running, r, p)
+    _launch(ct.cdiv(rows.shape[0], r), _batch_norm_statistics_kernel, *arguments)
     return mean, var
 
 
@@ -240,15 +304,28 @@ def _normalize(x, mean, var, weight, bias, eps, group, out=None):
 
 
 def _channel_sums(dy, x, mean, var, eps, group):
-    """Sums over the positions of dy times the normalized x, and of dy: (N, C)."""
+    """Sums of dy times the normalized x, and of dy, over the samples of tiles and parts of the positions: (2, K, C)."""
     tile = _tile(x)
-    blocks, tiles = _blocks(x[:, :, :1], tile), ct.cdiv(x.shape[2], tile[2])
-    chunks = ct.cdiv(tiles, min(PARTS, max(1, BLOCKS // blocks)))
-    parts = ct.cdiv(tiles, chunks)
-    dw, db = torch.empty((2, *x.shape[:2], parts), dtype=torch.float32, device=x.device)
-    arguments = (dy, x, mean, var, dw, db, chunks, eps, group, *tile)
+    samples = ct.cdiv(x.shape[0], tile[0])
+    blocks = samples * ct.cdiv(x.shape[1], tile[1])
+    chunks, parts = _split(blocks, ct.cdiv(x.shape[2], tile[2]))
+    tile_sums = torch.empty((2, parts, samples, x.shape[1]), dtype=torch.float32, device=x.device)
+    arguments = (dy, x, mean, var, tile_sums, chunks, eps, group, *tile)
     _launch(blocks * parts, _batch_norm_sums_kernel, *arguments)
-    return dw.sum(2), db.sum(2)
+    return tile_sums.view(2, -1, x.shape[1])
+
+
+def _totals(columns, weight, dw, db, scale):
+    """Slope and offset of each row of statistics; fills `dw` and `db`."""
+    c = min(_power_of_two(columns.shape[2]), COLUMNS)
+    k = min(_power_of_two(columns.shape[1]), SUMS // c)
+    blocks = ct.cdiv(columns.shape[2], c)
+    has_w, has_b = weight is not None, db is not None
+    totals = columns.new_empty((2, columns.shape[2]))
+    w, dw, db = (totals if t is None else t for t in (weight, dw, db))  # stand in for those that are not there
+    arguments = (columns, w, totals, dw, db, scale, has_w, has_b, k, c)
+    _launch(blocks, _batch_norm_totals_kernel, *arguments)
+    return totals.unbind()
 
 
 class _BatchNorm(torch.autograd.Function):
@@ -265,19 +342,17 @@ class _BatchNorm(torch.autograd.Function):
         x, weight, bias, mean, var = ctx.saved_tensors
         eps, group = ctx.constants
         dx = torch.empty_like(x, memory_format=torch.contiguous_format)
-        if not x.numel():
-            sums = torch.zeros((2, *x.shape[:2]), device=x.device)
-        else:
+        empty = torch.empty_like if x.numel() else torch.zeros_like
+        dw, db = (None if t is None else empty(t) for t in (weight, bias))
+        if x.numel():
             a, tdy, tdx = (_positions(t) for t in (x, dy, dx))
-            sums = _channel_sums(tdy, a, mean, var, eps, group)
-            weighted = [s if weight is None else s * weight for s in sums]
+            columns = _channel_sums(tdy, a, mean, var, eps, group)
             # Running statistics do not change with x
-            count = a.shape[0] * a.shape[2] if ctx.training else math.inf
-            slope, offset = (s.sum(0) / count for s in weighted)
+            scale = 1 / (a.shape[0] * a.shape[2]) if ctx.training else 0.0
+            slope, offset = _totals(columns, weight, dw, db, scale)
             w, tile = mean if weight is None else weight, _tile(a)
             arguments = (tdy, a, tdx, mean, var, w, slope, offset, eps, weight is not None, group, *tile)
             _launch(_blocks(a, tile), _batch_norm_backward_kernel, *arguments)
-        dw, db = (None if t is None else s.sum(0).to(t.dtype) for t, s in zip((weight, bias), sums, strict=True))
         return dx, dw, db, None, None, None, None, None
 
 

@@ -198,7 +198,7 @@ class Test_BatchNorm(common.PyTestCase):
         self._check(kwargs)
 
     @pytest.mark.parametrize("backend", _backends)
-    @pytest.mark.parametrize("shape", [(3, 6, 7, 11), (2, 4, 20011), (300, 5)], ids=str)
+    @pytest.mark.parametrize("shape", [(3, 6, 7, 11), (2, 4, 20011), (300, 5), (9, 2100)], ids=str)
     def test_op_running_statistics(self, shape, backend):
         self._setup(backend)
         kwargs = self.inputs(shape, self._dtypes[0])
@@ -268,3 +268,25 @@ class Test_BatchNorm(common.PyTestCase):
         kwargs.update(dict.fromkeys(missing))
         kwargs["x"].requires_grad_()
         self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 1, 0)], ids=str)
+    @pytest.mark.parametrize("shape", [(3, 4, 9001), (999, 64, 1), (290, 6, 257), (1, 4100, 9), (6, 98, 500)], ids=str)
+    def test_op_backward_of_long_sums(self, shape, order, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        kwargs["x"] = kwargs["x"].permute(order).contiguous().permute(order)
+        kwargs["training"] = True
+        for name in ("x", "weight", "bias"):
+            kwargs[name].requires_grad_()
+        self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_backward_beside_nan(self, backend):
+        self._setup(backend)
+        kwargs = {**self.inputs((3, 6, 7, 11), self._dtypes[0]), "eps": 0.0}
+        kwargs["weight"][3] = float("nan")  # reaches no other channel, nor do samples that there are not
+        kwargs["training"] = True
+        for name in ("x", "weight", "bias"):
+            kwargs[name].requires_grad_()
+        self._check(kwargs, equal_nan=True)

@@ -227,3 +227,23 @@ class Test_GroupNorm(common.PyTestCase):
         kwargs.update(dict.fromkeys(missing))
         kwargs["x"].requires_grad_()
         self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 1, 0)], ids=str)
+    @pytest.mark.parametrize("shape", [(3, 4, 9001), (999, 64, 1), (290, 6, 257), (1, 4100, 9), (6, 98, 500)], ids=str)
+    def test_op_backward_of_long_sums(self, shape, order, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        kwargs["x"] = kwargs["x"].permute(order).contiguous().permute(order)
+        for name in ("x", "weight", "bias"):
+            kwargs[name].requires_grad_()
+        self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_backward_beside_nan(self, backend):
+        self._setup(backend)
+        kwargs = {**self.inputs((3, 6, 7, 11), self._dtypes[0]), "eps": 0.0}
+        kwargs["weight"][3] = float("nan")  # reaches no other group, nor do samples that there are not
+        for name in ("x", "weight", "bias"):
+            kwargs[name].requires_grad_()
+        self._check(kwargs, equal_nan=True)
