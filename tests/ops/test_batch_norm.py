@@ -270,16 +270,25 @@ class Test_BatchNorm(common.PyTestCase):
         self._check(kwargs)
 
     @pytest.mark.parametrize("backend", _backends)
-    @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 1, 0)], ids=str)
-    @pytest.mark.parametrize("shape", [(3, 4, 9001), (999, 64, 1), (290, 6, 257), (1, 4100, 9), (6, 98, 500)], ids=str)
-    def test_op_backward_of_long_sums(self, shape, order, backend):
+    @pytest.mark.parametrize("order", [(0, 2, 1), (2, 1, 0)], ids=str)
+    def test_op_backward_of_memory_orders(self, order, backend):
         self._setup(backend)
-        kwargs = self.inputs(shape, self._dtypes[0])
+        kwargs = self.inputs((6, 98, 100), self._dtypes[0])
         kwargs["x"] = kwargs["x"].permute(order).contiguous().permute(order)
         kwargs["training"] = True
         for name in ("x", "weight", "bias"):
             kwargs[name].requires_grad_()
         self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("shape", [(3, 4, 9001), (300, 64), (290, 6, 257), (1, 4100, 9)], ids=str)
+    def test_op_backward_of_long_sums(self, shape, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        kwargs["training"] = True
+        for name in ("x", "weight", "bias"):
+            kwargs[name].requires_grad_()
+        self._check(kwargs)
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_backward_beside_nan(self, backend):
