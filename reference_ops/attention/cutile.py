@@ -387,6 +387,14 @@ def _plan(device, itemsize, heads, m, d):
     return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 def _reachable(*arrays):
     """Arrays of the same batch, in parts that a grid and 32-bit strides reach."""
     batch, heads, m = arrays[0].shape[:3]
@@ -510,6 +518,8 @@ def attention(
         t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (q, k, v)
     )
     direct = out is not None and not shared and max(out.stride()[1:]) < _FAR
+    if direct and _overruns(out[-1:]):  # batches may be launched one by one
+        direct = False
     y = out if direct else torch.empty_like(q, memory_format=torch.contiguous_format)
     _forward(q, k, v, y, *options)
     return y if out is None or direct else out.copy_(y)

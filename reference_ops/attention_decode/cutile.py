@@ -241,6 +241,14 @@ def _check_lengths(lengths, q):
         raise ValueError(f"lengths is {found}; it must be {tuple(q.shape[:1])} on {q.device}, one for each sequence")
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 @functools.lru_cache(maxsize=4096)
 def _plan(device, itemsize, heads, rows, n, d):
     """Choose (kernel, parts of the keys, blocks, tile sizes) for so many heads of rows of queries."""
@@ -308,6 +316,8 @@ def attention_decode(
         t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (q, k, v)
     )
     direct = out is not None and not shared and out.is_contiguous()
+    if direct and _overruns(out[-1:]):  # batches may be launched one by one
+        direct = False
     y = out if direct else torch.empty_like(q, memory_format=torch.contiguous_format)
     if q.numel() and k.numel():
         d, most = q.shape[3], q.shape[2] + k.shape[2]

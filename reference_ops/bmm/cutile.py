@@ -227,6 +227,14 @@ def _readable(x):
     return x.new_empty((batch, rows, ct.cdiv(columns, unit) * unit))[..., :columns].copy_(x)
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 def _spread(x, batch):
     """Return x (..., rows, columns) as (stack, repeats): matrix i of the batch is stack[i // repeats % len(stack)]."""
     sizes = (1,) * (len(batch) + 2 - x.ndim) + x.shape[:-2]
@@ -301,14 +309,18 @@ def bmm(
     shape = (*batch, a.shape[-2], b.shape[-1])
     if out is None:
         out = torch.empty(shape, dtype=a.dtype, device=a.device)
+        direct = True
     elif out.shape != shape or out.dtype != a.dtype or out.device != a.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {shape} of {a.dtype} on {a.device}")
+    else:
+        direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
+        if _overruns(out[(slice(-1, None),) * (out.ndim - 2)]):  # matrices may be launched one by one
+            direct = False
     if out.numel() == 0:
         return out
     if a.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         a, b = a.new_zeros((*a.shape[:-1], 1)), b.new_zeros((*b.shape[:-2], 1, b.shape[-1]))
-    direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
     if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (a, b)):
         direct = False  # an operand shares its memory
     result = out if direct else torch.empty_like(out, memory_format=torch.contiguous_format)

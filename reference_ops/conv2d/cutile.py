@@ -354,6 +354,14 @@ def _shares_memory(out, *operands):
     return any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 def _move(x, target, before):
     """Copy x (N, H, W, C) into the target, `before` elements from its start, with zeros around it."""
     *lines, columns, channels = target.shape
@@ -473,6 +481,8 @@ def conv2d(
         raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
     else:
         direct = out.movedim(1, -1).is_contiguous() and not _shares_memory(out, x, weight)
+        if direct and _overruns(out[-1:]):  # images may be launched one by one
+            direct = False
     if out.numel() == 0:
         return out
     result = out if direct else x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1)

@@ -332,6 +332,14 @@ def _shares_memory(out, *operands):
     return any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 def _move(x, target, before):
     """Copy x (N, H, W, C) into the target, `before` elements from its start, with zeros around it."""
     *lines, columns, channels = target.shape
@@ -420,9 +428,15 @@ def _convolve(x, weight, arrays, rest, groups, axes):
             image = x.new_zeros((images, *geometry.needed, image.shape[-1]))
             filters = weight.new_zeros((weight.shape[0], *kernel, weight.shape[-1]))
         part = (slice(None), slice(None), *(slice(phase.start, None, phase.stride) for phase in phases))
-        parts = [_grouped(array[part], groups) for array in arrays]
+        *others, target = (array[part] for array in arrays)
+        result = target
+        if _overruns(target):  # also into other phases, which may have been computed
+            result = x.new_empty(target.movedim(1, -1).shape).movedim(-1, 1)
+        parts = [_grouped(array, groups) for array in (*others, result)]
         arguments = (_windows(image, plan, geometry), _filters(filters, plan), *parts, *rest)
         ct.launch(torch.cuda.current_stream(x.device), (plan.blocks,), plan.kernel, (*arguments, *plan.constants))
+        if result is not target:
+            target.copy_(result)
 
 
 @register_impl("conv_transpose2d", backend="cutile")

@@ -55,7 +55,8 @@ def _gemv_kernel(A, X, Partial, length: int, TILE: ct.Constant, BY_ROWS: ConstBo
             ta = ct.load(A, (k, m), TILE, padding_mode=ZERO).astype(ct.float32)
             tacc = tacc + ta * tx[:, None]
     tsum = ct.sum(tacc, axis=1) if BY_ROWS else ct.sum(tacc, axis=0)
-    ct.store(Partial, (split, m), tsum.astype(Partial.dtype).reshape((1, TILE_M)))
+    # TMA would write whole units of 16 bytes, beyond the end of a vector of another length
+    ct.store(Partial, (split, m), tsum.astype(Partial.dtype).reshape((1, TILE_M)), allow_tma=False)
 
 
 @ct.kernel
@@ -63,7 +64,7 @@ def _gemv_combine_kernel(Partial, Out, SPLITS: ConstInt, TILE_M: ConstInt):
     """Out (M) = the sum of Partial (splits, M) over its splits."""
     m = ct.bid(0)
     tsplits = ct.load(Partial, (0, m), (SPLITS, TILE_M), padding_mode=ZERO).astype(ct.float32)
-    ct.store(Out, (m,), ct.sum(tsplits, axis=0).astype(Out.dtype))
+    ct.store(Out, (m,), ct.sum(tsplits, axis=0).astype(Out.dtype), allow_tma=False)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)

@@ -196,6 +196,14 @@ def _readable(x):
     return x.new_empty((batch, rows, ct.cdiv(columns, unit) * unit))[..., :columns].copy_(x)
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 def _launch(A, B, Out, Ends):
     """Find out where the tiles are, then multiply."""
     device, groups = A.device, len(Ends)
@@ -241,14 +249,16 @@ def grouped_matmul(
     shape = a.shape[0], b.shape[2]
     if out is None:
         out = torch.empty(shape, dtype=a.dtype, device=a.device)
+        direct = True
     elif out.shape != shape or out.dtype != a.dtype or out.device != a.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {shape} of {a.dtype} on {a.device}")
+    else:
+        direct = max(out.stride()) < _FAR and not _overruns(out)
     if out.numel() == 0:
         return out
     if groups == 0 or a.shape[1] == 0:
         return out.zero_()
-    direct = max(out.stride()) < _FAR
     if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (a, b, offsets)):
         direct = False  # an operand shares its memory
     result = out if direct else torch.empty(shape, dtype=a.dtype, device=a.device)

@@ -160,10 +160,19 @@ def _gates(weight):
     return _readable(weight).unflatten(0, (GATES, -1)).mT
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 def _own(out, *operands):
-    """`out`, or a tensor of its own where `out` is strided or may overlap what is still read."""
+    """`out`, or a tensor of its own where `out` is strided, overruns, or may overlap what is still read."""
     shared = any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
-    return out if out.is_contiguous() and not shared else torch.empty(out.shape, dtype=out.dtype, device=out.device)
+    direct = out.is_contiguous() and not shared and not _overruns(out)
+    return out if direct else torch.empty(out.shape, dtype=out.dtype, device=out.device)
 
 
 @register_impl("gru_cell", backend="cutile")
@@ -186,12 +195,14 @@ def gru_cell(
     _check_shapes(**operands)
     if out is None:
         out = torch.empty(h.shape, dtype=h.dtype, device=h.device)
+        results = [out]
     elif out.shape != h.shape or out.dtype != h.dtype or out.device != h.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {tuple(h.shape)} of {h.dtype} on {h.device}")
+    else:
+        results = [_own(out, *operands.values())]
     if h.numel() == 0:
         return out
-    results = [_own(out, *operands.values())]
     units = h.shape[-1]
     if x.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         x, w_ih = x.new_zeros((*x.shape[:-1], 1)), w_ih.new_zeros((len(w_ih), 1))

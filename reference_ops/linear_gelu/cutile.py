@@ -242,6 +242,14 @@ def _readable(x):
     return x.new_empty((batch, rows, ct.cdiv(columns, unit) * unit))[..., :columns].copy_(x)
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 def _near(x):
     """The same array with a stride that a kernel can hold: that of a batch of one is never used."""
     return x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:])) if x.stride(0) >= _FAR else x
@@ -295,14 +303,18 @@ def linear_gelu(
         raise ValueError(f"bias has shape {tuple(bias.shape)}; it must be {shape[-1:]}, one for each column")
     if out is None:
         out = torch.empty(shape, dtype=x.dtype, device=x.device)
+        direct = True
     elif out.shape != shape or out.dtype != x.dtype or out.device != x.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
+    else:
+        direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
+        if _overruns(out):
+            direct = False
     if out.numel() == 0:
         return out
     if x.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         x, weight = x.new_zeros((*x.shape[:-1], 1)), weight.new_zeros((weight.shape[0], 1))
-    direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
     if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (x, weight, bias)):
         direct = False  # an operand shares its memory
     result = out if direct else torch.empty_like(out, memory_format=torch.contiguous_format)

@@ -266,6 +266,14 @@ def _readable(x):
     return x.new_empty((rows, ct.cdiv(columns, unit) * unit))[..., :columns].copy_(x)
 
 
+def _overruns(out):
+    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
+    unit = 16 // out.element_size()  # elements in 16 bytes
+    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
+    length = axes.pop(1, 1)  # of a row, which may be one element
+    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
+
+
 def _scales(scale_a, scale_b, rows, columns, terms):
     """Return the scales, as (M, 1) and (1, N) unless they are of blocks, and whether they are."""
     given, shapes = (scale_a, scale_b), ((rows, 1), (1, columns))
@@ -324,9 +332,12 @@ def scaled_matmul(
     scale_a, scale_b, blocks = _scales(scale_a, scale_b, *shape, a.shape[1])
     if out is None:
         out = torch.empty(shape, dtype=out_dtype, device=a.device)
+        direct = True
     elif out.shape != shape or out.dtype != out_dtype or out.device != a.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {shape} of {out_dtype} on {a.device}")
+    else:
+        direct = max(out.stride()) < _FAR and not _overruns(out)
     major, minor = torch.cuda.get_device_capability(a.device)
     if major < 9:
         raise NotImplementedError(f"products of {a.dtype} need compute capability 9.0; the GPU has {major}.{minor}")
@@ -336,7 +347,6 @@ def scaled_matmul(
         a, b = a.new_zeros((shape[0], 1)), b.new_zeros((1, shape[1]))
         one = torch.ones((1, 1), device=a.device)
         scale_a, scale_b, blocks = one.expand(shape[0], 1), one.expand(1, shape[1]), False
-    direct = max(out.stride()) < _FAR
     tensors = (a, b, scale_a, scale_b)
     if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in tensors):
         direct = False  # an operand shares its memory

@@ -154,6 +154,19 @@ class Test_AttentionDecode(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(1, 1, 1, 1, 70, 37), (2, 6, 2, 3, 77, 37)], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = attention_decode(**kwargs)
+        *leading, size = expected.shape
+        memory = expected.new_full((*leading, size // 16 * 16 + 32), 7)
+        attention_decode(**kwargs, out=memory[..., :size])
+        assert torch.equal(memory[..., :size], expected)
+        assert memory[..., size:].eq(7).all()
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("arguments", [{"window": None}, {"window": 1}, {"window": 100}], ids=str)
     @pytest.mark.parametrize("shape", [(6, 4, 2, 1, 300, 16), (6, 4, 2, 5, 300, 16)], ids=str)
     def test_op_lengths(self, shape, arguments, backend):

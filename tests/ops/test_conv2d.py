@@ -155,6 +155,19 @@ class Test_Conv2d(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(1, 24, 21, 1, 1, 1), (2, 24, 21, 1, 5, 3)], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = conv2d(**kwargs)
+        *leading, size = expected.movedim(1, -1).shape
+        memory = expected.new_full((*leading, size // 16 * 16 + 32), 7)
+        conv2d(**kwargs, out=memory[..., :size].movedim(-1, 1))
+        assert torch.equal(memory[..., :size].movedim(-1, 1), expected)
+        assert memory[..., size:].eq(7).all()
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("shape", [(1, 64, 16, 1, 6, 3), (1, 16, 16, 16, 6, 3)], ids=str)
     def test_op_channels_last(self, shape, backend):
         self._setup(backend)

@@ -157,6 +157,19 @@ class Test_ConvTranspose2d(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(1, 24, 21, 1, 1, 1), (2, 24, 21, 1, 5, 3)], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = conv_transpose2d(**kwargs)
+        *leading, size = expected.movedim(1, -1).shape
+        memory = expected.new_full((*leading, size // 16 * 16 + 32), 7)
+        conv_transpose2d(**kwargs, out=memory[..., :size].movedim(-1, 1))
+        assert torch.equal(memory[..., :size].movedim(-1, 1), expected)
+        assert memory[..., size:].eq(7).all()
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("shape", [(1, 64, 16, 1, 6, 3), (1, 16, 16, 16, 6, 3)], ids=str)
     def test_op_channels_last(self, shape, backend):
         self._setup(backend)
@@ -176,6 +189,13 @@ class Test_ConvTranspose2d(common.PyTestCase):
         self._setup(backend)
         kwargs = self.inputs((2, 16, 16, groups, 4, 3), self._dtypes[-1])
         self._check({**kwargs, **arguments}, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("channels", [1, 2, 4])
+    def test_op_few_channels(self, channels, dtype, backend):
+        self._setup(backend)
+        self._check({**self.inputs((1, 8, channels, 1, 1, 3), dtype), "stride": 2}, check_stride=False)
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_out_is_x(self, backend):

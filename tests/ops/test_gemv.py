@@ -131,6 +131,19 @@ class Test_Gemv(common.PyTestCase):
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(131, 37), (5, 20011), (2, 3, 5, 129)], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = gemv(**kwargs)
+        *leading, size = expected.shape
+        memory = expected.new_full((*leading, size // 16 * 16 + 32), 7)
+        gemv(**kwargs, out=memory[..., :size])
+        assert torch.equal(memory[..., :size], expected)
+        assert memory[..., size:].eq(7).all()
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
     @pytest.mark.parametrize("shape", [(200, 72), (7, 5000)], ids=str)
     def test_op_columns(self, shape, dtype, backend):
         self._setup(backend)

@@ -150,6 +150,19 @@ class Test_GroupedMatmul(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [((1,), 0, 37, 50), ((131, 1, 0, 70), 9, 67, 37)], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = grouped_matmul(**kwargs)
+        *leading, size = expected.shape
+        memory = expected.new_full((*leading, size // 16 * 16 + 32), 7)
+        grouped_matmul(**kwargs, out=memory[..., :size])
+        assert torch.equal(memory[..., :size], expected)
+        assert memory[..., size:].eq(7).all()
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
     @pytest.mark.parametrize("first", [[], [0]], ids=["ends", "starts and ends"])
     def test_op_offsets(self, first, dtype, backend):

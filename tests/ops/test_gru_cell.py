@@ -140,6 +140,19 @@ class Test_GruCell(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(1, 20, 33), (70, 20, 33)], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = gru_cell(**kwargs)
+        *leading, size = expected.shape
+        memory = expected.new_full((*leading, size // 16 * 16 + 32), 7)
+        gru_cell(**kwargs, out=memory[..., :size])
+        assert torch.equal(memory[..., :size], expected)
+        assert memory[..., size:].eq(7).all()
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("missing", [("b_ih",), ("b_hh",), ("b_ih", "b_hh")], ids=str)
     def test_op_without_bias(self, missing, backend):
         self._setup(backend)

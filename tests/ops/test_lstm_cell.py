@@ -148,6 +148,19 @@ class Test_LstmCell(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(1, 20, 33), (70, 20, 33)], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = lstm_cell(**kwargs)
+        *leading, size = expected[0].shape
+        memory = [x.new_full((*leading, size // 16 * 16 + 32), 7) for x in expected]
+        lstm_cell(**kwargs, out=tuple(x[..., :size] for x in memory))
+        assert all(torch.equal(x[..., :size], result) for x, result in zip(memory, expected, strict=True))
+        assert all(x[..., size:].eq(7).all() for x in memory)
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("missing", [("b_ih",), ("b_hh",), ("b_ih", "b_hh")], ids=str)
     def test_op_without_bias(self, missing, backend):
         self._setup(backend)

@@ -136,6 +136,19 @@ class Test_Matmul(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(1, 37, 50), (70, 37, 50), (1, 37, 2051), (2, 1, 37, 20)], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = matmul(**kwargs)
+        *leading, size = expected.shape
+        memory = expected.new_full((*leading, size // 16 * 16 + 32), 7)
+        matmul(**kwargs, out=memory[..., :size])
+        assert torch.equal(memory[..., :size], expected)
+        assert memory[..., size:].eq(7).all()
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("shape", [(129, 257, 65), (2, 3, 64, 96, 40)], ids=str)
     def test_op_strided_out(self, shape, backend):
         self._setup(backend)

@@ -164,6 +164,19 @@ class Test_ScaledMatmul(common.PyTestCase):
         self._check(self.inputs(self._huge, torch.bfloat16 if torch.bfloat16 in self._dtypes else self._dtypes[0]))
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("shape", [(1, 37, 50, "rows"), (70, 37, 50, "rows"), (1, 301, 2200, "blocks")], ids=str)
+    def test_op_out_in_wider_rows(self, shape, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, dtype)
+        expected = scaled_matmul(**kwargs)
+        *leading, size = expected.shape
+        memory = expected.new_full((*leading, size // 16 * 16 + 32), 7)
+        scaled_matmul(**kwargs, out=memory[..., :size])
+        assert torch.equal(memory[..., :size], expected)
+        assert memory[..., size:].eq(7).all()
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("size", [(130, 200, 300), (9, 140, 3000)], ids=str)
     @pytest.mark.parametrize("case", ["rows", "blocks"])
     def test_op_exact(self, size, case, backend):
