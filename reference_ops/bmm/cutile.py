@@ -315,7 +315,7 @@ def bmm(
         raise ValueError(f"out is {found}; it must be {shape} of {a.dtype} on {a.device}")
     else:
         direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
-        if _overruns(out[(slice(-1, None),) * (out.ndim - 2)]):  # matrices may be launched one by one
+        if direct and _overruns(out.flatten(0, -3)[-1:] if out.ndim > 2 else out):  # a matrix may be launched alone
             direct = False
     if out.numel() == 0:
         return out
