@@ -223,7 +223,7 @@ def _overruns(out):
     """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
     unit = 16 // out.element_size()  # elements in 16 bytes
     axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
-    length = axes.pop(1, 1)  # of a row, which may be one element
+    length = axes.pop(1, 0)  # of a row; one of a single element is stored without TMA
     return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
 
 
