@@ -23,7 +23,7 @@ from tilewright.interpret.arguments import FlatArguments
 from tilewright.interpret.arguments import as_tensors
 from tilewright.interpret.arguments import flatten
 from tilewright.interpret.check.launch import run_checked
-from tilewright.interpret.check.overflow import watched
+from tilewright.interpret.check.watching import watched
 from tilewright.interpret.faults import LaunchError
 from tilewright.interpret.faults import Location
 from tilewright.interpret.frontend import is_kernel
@@ -114,7 +114,7 @@ class Launcher:
             found = known.by_signature.get(text)
             if found is None:
                 typed = typed_kernel(function, parameters, self.settings.arch)
-                found = translate(typed, watched(typed.body) if self.settings.check else None)
+                found = translate(typed, watched(typed.body, self.settings.arch) if self.settings.check else None)
                 known.by_signature[text] = found
             known.by_key[key] = found
         return found

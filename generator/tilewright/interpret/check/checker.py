@@ -145,6 +145,16 @@ class Checker:
             index=tuple(index),
         )
 
+    def beside(self, site: Site, address: int, count: int) -> None:
+        """A store that TMA would make to `count` bytes of other memory at an address behind a row of its array."""
+        extent = self._extents(site)[0]
+        self._find(
+            Kind.BESIDE,
+            f"TMA stores 16 bytes at a time: it would write {count} bytes beside {extent.name}; pass allow_tma=False",
+            array=extent.name,
+            index=index_of(extent, address),
+        )
+
     def assume(self, value: Any, holds: Tensor, text: str) -> None:
         """The kernel promises the compiler something about a value."""
         if not bool(holds.all()):

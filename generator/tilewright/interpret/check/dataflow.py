@@ -42,6 +42,8 @@ _SAME_NUMBER = {
     "assume_bounded": ("x",),
 }
 _ARITHMETIC = ("add", "sub", "mul")
+_COMBINING = ("tile_reduce", "tile_mma", "tile_mma_scaled")
+_OPAQUE = ("tile_load", "load_pointer", "loop", "ifelse")  # what they give is memory, or known by their joins
 
 
 class Dataflow:
@@ -102,6 +104,16 @@ class Dataflow:
             return [getattr(op, field) for field in _SAME_MEMORY.get(op.op, ())]
 
         return {each.name for each in self._back([variable], leads) if each.name not in self._definitions}
+
+    def combined_stores(self) -> set[str]:
+        """Names of the stored tiles that a reduction or a product of matrices has a part in."""
+
+        def leads(op: Any) -> Sequence[Any]:
+            return () if op.op in _OPAQUE else list(op.all_inputs())
+
+        combined = {each.name for op in self.operations if op.op in _COMBINING for each in op.result_vars}
+        stored = [op.tile for op in self.operations if op.op == "tile_store"]
+        return {tile.name for tile in stored if any(each.name in combined for each in self._back([tile], leads))}
 
     def index_arithmetic(self) -> set[str]:
         """Names of the results of signed additions, subtractions and multiplications that become addresses.

@@ -19,6 +19,7 @@ class Kind(enum.Enum):
     TILE = "tile outside of its array"
     PADDING = "result that depends on padding"
     UNWRITTEN = "read of memory that was never written"
+    BESIDE = "store beside an array"
     LANES = "store of several values to one element"
     WRITES = "two blocks write one element"
     READ = "a block reads what another one writes"
