@@ -364,7 +364,7 @@ def _backward(hidden, weight, target, lse, dlosses, count, needed, ignore_index,
             part, dpart = w[first : first + CHUNK], dw[first : first + CHUNK]
             dlogits = chunk[:, : len(part)]
             constants = (first, len(w), ignore_index, smoothing, mean)
-            _launch(logits, x, part.mT, classes, lse, dlosses, count, dlogits, *constants)
+            _launch(logits, x, part.mT, classes, lse, dlosses, count, chunk, *constants)  # whole units of 16 bytes
             if needed[0]:
                 _launch(product, dlogits, part, dx, first > 0)
             if needed[1]:
