@@ -45,6 +45,9 @@ REDUCTIONS = frozenset(["sum", "prod", "max", "min", "argmax", "argmin", "reduce
 SCANS = frozenset(["cumsum", "cumprod", "scan"])
 
 
+PRODUCTS = frozenset(["mma", "matmul", "mma_scaled"])
+
+
 def reduction(name: str, values: Values) -> Value:
     """The result of a reduction along axes."""
     x = values.get("x", UNKNOWN)
@@ -148,11 +151,11 @@ def _integer(value: Value | None, default: int) -> Polynomial | None:
 def subscripted(tile: Tile, items: int, new: tuple[int, ...]) -> Value:
     """`tile[:, None]`: `new` says at which of the `items` places there is a None."""
     if tile.shape is None or items - len(new) > len(tile.shape):
-        return Tile(dtype=tile.dtype)
+        return Tile(dtype=tile.dtype, folded=tile.folded)
     result = tile
     for place in new:
         result = expanded(result, place)
-    return result
+    return replace(result, folded=tile.folded)
 
 
 def _transpose(values: Values) -> Value:
@@ -190,6 +193,14 @@ _SHAPES: dict[str, Callable[[Values], Value]] = {
 
 def computed(name: str, values: Values, node: ast.expr) -> Value:
     """The result of a function of `cuda.tile` that touches no memory."""
+    result = _computed(name, values, node)
+    folds = name in REDUCTIONS or name in PRODUCTS
+    if isinstance(result, Tile) and (folds or any(isinstance(x, Tile) and x.folded for x in values.values())):
+        return replace(result, folded=True)
+    return result
+
+
+def _computed(name: str, values: Values, node: ast.expr) -> Value:
     x, y = values.get("x", UNKNOWN), values.get("y", UNKNOWN)
     if name in BINARY:
         return binary(name, values.get("x1", x), values.get("x2", y))

@@ -99,6 +99,7 @@ class Tile(Value):
     summed: tuple[Padding, ...] = ()  # it is a sum over these
     maximum_of: "Tile | None" = None  # it is the largest element of that
     start: ast.expr | None = None  # `ct.full` or `ct.zeros` that made it
+    folded: bool = False  # a reduction or a product of matrices has a part in it
 
     def __post_init__(self) -> None:
         """One entry of `axes` for each of `shape`."""
@@ -246,6 +247,7 @@ def _merged_tiles(a: Tile, b: Tile) -> Tile:
         bounds=a.bounds or b.bounds,
         positive=a.positive and b.positive,
         cast=a.cast if a.cast == b.cast else None,
+        folded=a.folded or b.folded,
     )
 
 

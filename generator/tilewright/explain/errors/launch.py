@@ -328,6 +328,28 @@ LAUNCH = (
         samples=("1 fault(s) in kernel row_sums\ntwo blocks write one element\n  block (0, 1, 0): Y (0,)",),
     ),
     Entry(
+        name="store-beside",
+        title="A store writes beside its array",
+        pattern=r"store beside an array",
+        causes=(
+            Cause(
+                what="TMA stores 16 bytes at a time, and rows of the array end within such a unit",
+                tell="the array is a slice of a larger tensor; its last dimension times the bytes of an element is no "
+                "multiple of 16",
+            ),
+        ),
+        wrong="""
+        ct.store(Y, (i,), ct.sum(tile, axis=1))
+        """,
+        right="""
+        ct.store(Y, (i,), ct.sum(tile, axis=1), allow_tma=False)
+        """,
+        rules=("TW243",),
+        samples=(
+            "1 fault(s) in kernel row_sums\nstore beside an array\n  block (5, 0, 0): TMA stores 16 bytes at a time",
+        ),
+    ),
+    Entry(
         name="kernel-source",
         title="The source of a kernel cannot be read",
         pattern=r"could not get source code|source code not available",
