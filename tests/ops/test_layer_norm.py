@@ -217,10 +217,10 @@ class Test_LayerNorm(common.PyTestCase):
         kwargs = self.inputs((70001, 50), self._dtypes[0])
         inputs = [x.requires_grad_() for x in kwargs.values()]
         gradient = torch.rand((70001, 50), device="cuda").to(self._dtypes[0])
-        found = torch.autograd.grad(layer_norm(**kwargs), inputs, gradient)
+        result = torch.autograd.grad(layer_norm(**kwargs), inputs, gradient)
         expected = torch.autograd.grad(self.reference(**kwargs), inputs, gradient)
-        for sums, others in zip(found, expected, strict=True):
-            torch.testing.assert_close(sums, others, rtol=1e-2, atol=1e-3 * others.abs().max().item())
+        for actual, ref in zip(result, expected, strict=True):
+            torch.testing.assert_close(actual, ref, rtol=1e-2, atol=1e-3 * ref.abs().max().item())
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_backward_of_strided_gradient(self, backend):
