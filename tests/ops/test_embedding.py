@@ -42,6 +42,8 @@ class Test_Embedding(common.PyTestCase):
         out: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """embedding of PyTorch, its gradient summed in fp32 or wider and rounded once."""
+        if not weight.numel():  # of which the gradient in PyTorch 2.11 reads memory that is not there
+            return weight.sum() + weight.new_zeros((*index.shape, weight.shape[1]))
         if weight.element_size() == 2:
             return torch.nn.functional.embedding(index, weight.float(), padding_idx).to(weight.dtype)
         return torch.nn.functional.embedding(index, weight, padding_idx)

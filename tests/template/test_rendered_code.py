@@ -179,3 +179,10 @@ def test_the_longest_name_fits(layout: str, family: str, tmp_path: Path) -> None
     data = {"op": LONG_NAME, "layout": layout, "family": family, "backward": True}
     write(data, tmp_path)
     assert complaints(tmp_path) == ""
+
+
+@pytest.mark.parametrize(("family", "variant"), [("topk", ""), ("quantize", "fp8"), ("quantize", "int8")])
+def test_tilegym_compares_results_that_are_not_alike_one_by_one(family: str, variant: str) -> None:
+    answers = {"op": "my_op", "family": family, "layout": "tilegym"} | ({"variant": variant} if variant else {})
+    (test,) = (file.content.decode() for file in rendered(answers).files if file.path.name == "test_my_op.py")
+    assert "self.assertCorrectness(my_op, self.reference, kwargs, multiple_outputs=True, " in test
