@@ -58,19 +58,23 @@ def _dot(ts, us):
     return ct.sum(total, 1, keepdims=True)
 
 
+def _inside(N, TILE_N: ConstInt, TILES: ConstInt):
+    """Which elements of the last tile of a row belong to it."""
+    return ct.arange(TILE_N, dtype=ct.int32) < N - (TILES - 1) * TILE_N
+
+
 def _tiles(arrays, i, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
     """Rows as tiles in registers."""
+    inside = _inside(arrays[0].shape[1], TILE_N, TILES)
     txs = ()
     for j in ct.static_iter(range(TILES)):
         txs += (_added(arrays, (i, j), (TILE_M, TILE_N)),)
-    return txs
+    # Zero already; to say it, with `inside` from before the loads, spares a branch around each of them
+    return (*txs[:-1], ct.where(inside, txs[-1], 0.0))
 
 
-def _statistics(txs, N, EPS: ConstFloat, TILE_N: ConstInt):
+def _statistics(txs, N, EPS: ConstFloat):
     """Reciprocal of the root mean square of rows of N elements."""
-    # Zero already; to say it lets the compiler load without a branch around every tile
-    inside = ct.arange(TILE_N, dtype=ct.int32) < N - ct.static_eval(len(txs) - 1) * TILE_N
-    txs = (*txs[:-1], ct.where(inside, txs[-1], 0.0))
     return ct.rsqrt(_dot(txs, txs) / N + EPS)
 
 
@@ -111,7 +115,7 @@ def _add_rms_norm_kernel(
     """Rows of X plus R (M, N), held in registers: read once, written once."""
     i = ct.bid(0)
     txs = _tiles((X, R), i, TILE_M, TILE_N, TILES)
-    rstd = _statistics(txs, X.shape[1], EPS, TILE_N)
+    rstd = _statistics(txs, X.shape[1], EPS)
     for j in ct.static_iter(range(TILES)):
         ct.store(S, (i, j), txs[j].astype(S.dtype), allow_tma=False)
         _store(Y, (i, j), txs[j] * rstd, W, B, HAS_W, HAS_B)
@@ -182,7 +186,8 @@ def _add_rms_norm_backward_kernel(
     rows = ct.cdiv(X.shape[0], TILE_M)
     txs, tdys = _held(X, ct.bid(0), TILE_M, TILE_N, TILES), _held(dY, ct.bid(0), TILE_M, TILE_N, TILES)
     for i in range(ct.bid(0), rows, ct.num_blocks(0)):
-        rstd = _statistics(txs, X.shape[1], EPS, TILE_N)
+        masked = (*txs[:-1], ct.where(_inside(X.shape[1], TILE_N, TILES), txs[-1], 0.0))
+        rstd = _statistics(masked, X.shape[1], EPS)
         slope = ct.zeros(tile, dW.dtype)
         sums_w, sums_b = (), ()
         for j in ct.static_iter(range(TILES)):

@@ -59,23 +59,28 @@ def _dot(ts, us):
     return ct.sum(total, 1, keepdims=True)
 
 
+def _inside(N, TILE_N: ConstInt, TILES: ConstInt):
+    """Which elements of the last tile of a row belong to it."""
+    return ct.arange(TILE_N, dtype=ct.int32) < N - (TILES - 1) * TILE_N
+
+
 def _tiles(X, i, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
     """Rows as tiles in registers."""
+    inside = _inside(X.shape[1], TILE_N, TILES)
     txs = ()
     for j in ct.static_iter(range(TILES)):
         txs += (_load(X, (i, j), (TILE_M, TILE_N)),)
-    return txs
+    # Zero already; to say it, with `inside` from before the loads, spares a branch around each of them
+    return (*txs[:-1], ct.where(inside, txs[-1], 0.0))
 
 
 def _statistics(txs, N, EPS: ConstFloat, TILE_N: ConstInt):
     """Rows of N elements less their mean; the mean; the reciprocal of the deviation."""
-    # Zero already; to say it lets the compiler load without a branch around every tile
-    inside = ct.arange(TILE_N, dtype=ct.int32) < N - ct.static_eval(len(txs) - 1) * TILE_N
-    txs = (*txs[:-1], ct.where(inside, txs[-1], 0.0))
     mean = _sum(txs) / N
     centered = ()
     for tx in ct.static_iter(txs):
         centered += (_wide(tx) - mean,)
+    inside = _inside(N, TILE_N, ct.static_eval(len(txs)))
     centered = (*centered[:-1], ct.where(inside, centered[-1], 0.0))
     return centered, mean, ct.rsqrt(_dot(centered, centered) / N + EPS)
 
@@ -181,7 +186,8 @@ def _layer_norm_backward_kernel(
     rows = ct.cdiv(X.shape[0], TILE_M)
     txs, tdys = _held(X, ct.bid(0), TILE_M, TILE_N, TILES), _held(dY, ct.bid(0), TILE_M, TILE_N, TILES)
     for i in range(ct.bid(0), rows, ct.num_blocks(0)):
-        mean, rstd = _statistics(txs, X.shape[1], EPS, TILE_N)[1:]
+        masked = (*txs[:-1], ct.where(_inside(X.shape[1], TILE_N, TILES), txs[-1], 0.0))
+        mean, rstd = _statistics(masked, X.shape[1], EPS, TILE_N)[1:]
         slope = ct.zeros(tile, dW.dtype)
         offset = ct.zeros(tile, dW.dtype)
         sums_w, sums_b = (), ()
