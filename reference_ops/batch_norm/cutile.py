@@ -164,8 +164,9 @@ def _batch_norm_sums_kernel(
         tdb = tdb + tdy
     tdw = ct.sum(tdw, 2, keepdims=True) * ct.rsqrt(ct.gather(Var, row) + EPS)
     tdb = ct.sum(tdb, 2, keepdims=True)
-    ct.store(TileSums, (0, part, n, c), ct.sum(tdw, 0).reshape((1, 1, 1, TILE_C)), allow_tma=False)
-    ct.store(TileSums, (1, part, n, c), ct.sum(tdb, 0).reshape((1, 1, 1, TILE_C)), allow_tma=False)
+    shape = (1, 1, 1, TILE_C)
+    ct.store(TileSums, (0, part, n, c), ct.sum(tdw, 0).reshape(shape).astype(TileSums.dtype), allow_tma=False)
+    ct.store(TileSums, (1, part, n, c), ct.sum(tdb, 0).reshape(shape).astype(TileSums.dtype), allow_tma=False)
 
 
 def _channel_totals(Columns, c, dW, dB, HAS_W: ConstBool, HAS_B: ConstBool, TILE_K: ConstInt, TILE_C: ConstInt):
