@@ -154,31 +154,41 @@ class Test_Histc(common.PyTestCase):
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("size", [1, 9, 100, 256, 257], ids=str)
-    @pytest.mark.parametrize("n", [127, 129, 1023, 1025, 1919, 1921, 33001], ids=str)
-    def test_op_lengths_and_bins(self, n, size, backend):
+    @pytest.mark.parametrize("shape", [(127,), (129,), (1023,), (1025,), (1919,), (1921,), (33001,)], ids=str)
+    def test_op_lengths_and_bins(self, shape, size, backend):
         self._setup(backend)
-        self._check({**self.inputs((n,), self._dtypes[0]), "bins": size})
+        self._check({**self.inputs(shape, self._dtypes[0]), "bins": size})
 
     @pytest.mark.parametrize("backend", _backends)
-    @pytest.mark.parametrize(("n", "size"), [(40001, 1), (40001, 256), (40001, 300), (17000001, 9)], ids=str)
-    def test_op_all_in_one_bin(self, n, size, backend):
+    @pytest.mark.parametrize(("shape", "size"), [((4001,), 1), ((4001,), 256), ((4001,), 300), ((2**21,), 9)], ids=str)
+    def test_op_all_in_one_bin(self, shape, size, backend):
         self._setup(backend)
-        x = torch.ones(1, dtype=self._dtypes[0], device="cuda").expand(n)
+        self._check_one_bin(shape, size)
+
+    @pytest.mark.large
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("size", [8, 256], ids=str)
+    def test_op_blocks_of_most_rounds(self, size, backend):
+        self._setup(backend)
+        self._check_one_bin((17000001,), size)
+
+    def _check_one_bin(self, shape, size):
+        x = torch.ones(1, dtype=self._dtypes[0], device="cuda").expand(shape)
         position = size - 1
         actual = histc(x, size, -1, 1)
         expected = torch.zeros(size, dtype=actual.dtype, device="cuda")
-        expected[position] = n
+        expected[position] = x.numel()
         assert torch.equal(actual, expected)
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("dtype", _dtypes, ids=str)
-    @pytest.mark.parametrize("ends", [(0, 0), (-1, 2), (-0.1, 0.3), (1e-3, 7), (5, 5)], ids=str)
+    @pytest.mark.parametrize("pair", [(0, 0), (-1, 2), (-0.1, 0.3), (1e-3, 7), (5, 5)], ids=str)
     @pytest.mark.parametrize("size", [1, 3, 100, 255, 5000], ids=str)
-    def test_op_as_histc(self, size, ends, dtype, backend):
+    def test_op_as_histc(self, size, pair, dtype, backend):
         self._setup(backend)
         x = torch.randn(9001, device="cuda").to(dtype)
-        expected = torch.histc(x if dtype.itemsize > 2 else x.float(), size, *ends)
-        actual = histc(x, size, *ends)
+        expected = torch.histc(x if dtype.itemsize > 2 else x.float(), size, *pair)
+        actual = histc(x, size, *pair)
         torch.testing.assert_close(actual, expected, rtol=0, atol=0)
 
     @pytest.mark.parametrize("backend", _backends)
@@ -190,11 +200,11 @@ class Test_Histc(common.PyTestCase):
         assert actual.tolist() == [3, 2, 1, 3]
 
     @pytest.mark.parametrize("backend", _backends)
-    @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")], ids=str)
-    def test_op_extremes_not_finite(self, value, backend):
+    @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), float("-inf")], ids=str)
+    def test_op_extremes_not_finite(self, wrong, backend):
         self._setup(backend)
         x = torch.ones(9, dtype=torch.bfloat16, device="cuda")
-        x[4] = value
+        x[4] = wrong
         with pytest.raises(ValueError, match="bins are from"):
             histc(x)
 
@@ -212,8 +222,8 @@ class Test_Histc(common.PyTestCase):
         self._setup(backend)
         kwargs = self.inputs((9, 17, 34), self._dtypes[0])
         x = kwargs["x"].permute(order)
-        for part in (x, x[1:], x[..., 1:], x[:, ::2], x[0, 0, 0], x[:, :1].expand(-1, 4, -1)):
-            self._check({**kwargs, "x": part})
+        for case in (x, x[1:], x[..., 1:], x[:, ::2], x[0, 0, 0], x[:, :1].expand(-1, 4, -1)):
+            self._check({**kwargs, "x": case})
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_out_strided_and_overlapping(self, backend):
@@ -245,5 +255,6 @@ class Test_Histc(common.PyTestCase):
     )
     def test_op_bad_arguments(self, wrong, error, match, backend):
         self._setup(backend)
+        kwargs = {**self.inputs((9,), self._dtypes[0]), **wrong}
         with pytest.raises(error, match=match):
-            histc(**{**self.inputs((9,), self._dtypes[0]), **wrong})
+            histc(**kwargs)
