@@ -153,7 +153,7 @@ class Test_Bincount(common.PyTestCase):
     def _check_one_bin(self, shape, size):
         x = torch.ones(1, dtype=self._dtypes[0], device="cuda").expand(shape)
         position = size - 1
-        actual = bincount(x * position)
+        actual = bincount(x * position, bins=size)
         expected = torch.zeros(size, dtype=torch.int64, device="cuda")
         expected[position] = x.numel()
         assert torch.equal(actual, expected)
