@@ -1,4 +1,4 @@
-"""The page on performance, from one recorded run, as `tilewright bench --json` writes it."""
+"""The page on performance, from recorded runs, as `tilewright bench --json` writes them."""
 
 import json
 from collections.abc import Iterator
@@ -8,28 +8,42 @@ from typing import Any
 
 from writers.tables import table
 
-RESULTS = Path(__file__).resolve().parents[2] / "benchmarks/results/h200.json"
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks/results"
 PEERS = {"torch": "torch", "compile": "torch.compile", "tilegym": "TileGym", "liger": "Liger"}
 
 
 def performance() -> Iterator[str]:
-    """Rates of the reference operators beside their peers, as one run measured them."""
-    run = json.loads(RESULTS.read_text(encoding="utf-8"))
-    found = run["surroundings"]
-    versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in found["versions"].items())
-    yield f"One run on {found['date'][:10]}, on one {found['gpu']} (driver {found['driver']}, {versions}):"
-    yield from ("", "```text", found["command"], "```", "")
+    """Rates of the reference operators beside their peers, each as the newest run that has it measured them."""
     yield (
         "A rate is the work of the problem over the median time. The limit is the rate of a copy on the device, for"
         " products that of torch's product of large matrices, measured in the same run; operators that write little"
         " exceed a copy. TileGym is its fastest variant. Absolute rates differ between runs: compare within one."
     )
-    yield ""
-    yield from table(
-        *("Operator", "Shape", "Dtype", "Unit", "Limit", "tilewright", "Of limit", "Of best peer"),
-        *PEERS.values(),
-        rows=(_row(operator["name"], problem) for operator in run["operators"] for problem in operator["problems"]),
-    )
+    seen: set[str] = set()
+    for release, run in _runs():
+        new = [operator for operator in run["operators"] if operator["name"] not in seen]
+        seen.update(operator["name"] for operator in new)
+        found = run["surroundings"]
+        versions = ", ".join(
+            f"{name} {version or 'not installed'}" for name, version in found["versions"].items() if name != "tilewright"
+        )
+        yield from ("", f"## tilewright {release}", "")
+        yield f"Measured on {found['date'][:10]}, on one {found['gpu']} (driver {found['driver']}, {versions}):"
+        yield from ("", "```text", found["command"], "```", "")
+        yield from table(
+            *("Operator", "Shape", "Dtype", "Unit", "Limit", "tilewright", "Of limit", "Of best peer"),
+            *PEERS.values(),
+            rows=(_row(operator["name"], problem) for operator in new for problem in operator["problems"]),
+        )
+
+
+def _runs() -> list[tuple[str, dict[str, Any]]]:
+    """Releases and what was measured of them, the newest first."""
+    files = {tuple(map(int, path.stem.removeprefix("h200-").split("."))): path for path in RESULTS.glob("h200-*.json")}
+    return [
+        (".".join(map(str, release)), json.loads(files[release].read_text(encoding="utf-8")))
+        for release in sorted(files, reverse=True)
+    ]
 
 
 def _row(name: str, problem: Mapping[str, Any]) -> tuple[str, ...]:
