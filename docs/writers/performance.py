@@ -25,7 +25,9 @@ def performance() -> Iterator[str]:
         seen.update(operator["name"] for operator in new)
         found = run["surroundings"]
         versions = ", ".join(
-            f"{name} {version or 'not installed'}" for name, version in found["versions"].items() if name != "tilewright"
+            f"{name} {version or 'not installed'}"
+            for name, version in found["versions"].items()
+            if name != "tilewright"
         )
         yield from ("", f"## tilewright {release}", "")
         yield f"Measured on {found['date'][:10]}, on one {found['gpu']} (driver {found['driver']}, {versions}):"
