@@ -132,8 +132,10 @@ def _flat(x):
 def _count(x, bins):
     """Counts (bins,), in int64, of the elements of `x` (N,)."""
     n = x.shape[0]
-    if not n or not bins:
+    if not n:
         return torch.zeros(bins, dtype=torch.int64, device=x.device)
+    if not bins:
+        return x.new_empty(0, dtype=torch.int64)
     few = bins <= MOST
     copies = 1 if few else max(min(COPIES, ROOM // bins), 1)
     count = torch.zeros((copies, bins), dtype=torch.int32 if n < 2**31 else torch.int64, device=x.device)

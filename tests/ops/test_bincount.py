@@ -138,7 +138,11 @@ class Test_Bincount(common.PyTestCase):
         self._check({"x": x, "bins": size})
 
     @pytest.mark.parametrize("backend", _backends)
-    @pytest.mark.parametrize(("shape", "size"), [((4001,), 1), ((4001,), 256), ((4001,), 300), ((2**21,), 9)], ids=str)
+    @pytest.mark.parametrize(
+        ("shape", "size"),
+        [*(((4001,), size) for size in (1, 2, 4, 6, 8, 256, 300)), ((2**21,), 9)],
+        ids=str,
+    )
     def test_op_all_in_one_bin(self, shape, size, backend):
         self._setup(backend)
         self._check_one_bin(shape, size)
