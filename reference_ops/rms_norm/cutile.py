@@ -289,9 +289,11 @@ def _normalize(rows, *arguments):
     words = max(4, x.element_size()) // 4  # fp64 takes twice the registers
     long, blocks, constants = _plan(*x.shape, ROW // words, _is_wide(rows))
     if long:
-        kernel = _hinted(_rms_norm_long_kernel, 2 * BLOCK)  # a tile and its sums
+        held = 2 * BLOCK  # a tile and its sums
+        kernel = _hinted(_rms_norm_long_kernel, held)
     else:
-        kernel = _hinted(_rms_norm_kernel, words * math.prod(constants))
+        held = words * math.prod(constants)
+        kernel = _hinted(_rms_norm_kernel, held)
     _launch(blocks, kernel, *rows, *arguments, *constants)
 
 
@@ -317,7 +319,8 @@ def _weight_gradients(dy, x, statistics):
     splits = ct.cdiv(tiles, chunks)
     sums = torch.empty((2, splits, n), dtype=statistics[0].dtype, device=x.device)
     arguments = (dy, x, *statistics, *sums, chunks, tile_m, tile_n)
-    _launch(columns * splits, _rms_norm_weight_backward_kernel, *arguments)
+    kernel = _rms_norm_weight_backward_kernel
+    _launch(columns * splits, kernel, *arguments)
     return sums.sum(1)
 
 
@@ -325,7 +328,8 @@ def _weight_gradients(dy, x, statistics):
 def _backward_kernel(words):
     """Kernel for blocks that hold so many words, and how many of them a multiprocessor runs at once."""
     hints = HINTS_BACKWARD[next(most for most in HINTS_BACKWARD if most >= words)]
-    return _rms_norm_backward_kernel.replace_hints(**hints), hints["occupancy"]
+    kernel = _rms_norm_backward_kernel
+    return kernel.replace_hints(**hints), hints["occupancy"]
 
 
 def _gradients(rows, weight, summed, *eps):
@@ -337,7 +341,7 @@ def _gradients(rows, weight, summed, *eps):
     w = x if weight is None else weight
     if long:
         statistics = torch.empty((1, x.shape[0], 1), dtype=wide, device=x.device).unbind()
-        kernel = _hinted(_rms_norm_long_backward_kernel, ROW)  # tiles and their sums
+        kernel = _hinted(_rms_norm_long_backward_kernel, ROW)
         _launch(blocks, kernel, *rows, w, *statistics, *eps, weight is not None, *constants)
         sums = _weight_gradients(dy, x, statistics) if any(summed) else summed
         return [s if wanted else None for s, wanted in zip(sums, summed, strict=True)]
