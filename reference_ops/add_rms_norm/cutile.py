@@ -358,7 +358,7 @@ def _weight_gradients(dy, x, statistics):
 @functools.cache
 def _backward_kernel(words):
     """Kernel for blocks that hold so many words, and how many of them a multiprocessor runs at once."""
-    hints = HINTS_BACKWARD[next(most for most in HINTS_BACKWARD if most >= words)]
+    hints = HINTS_BACKWARD[next((most for most in HINTS_BACKWARD if most >= words), max(HINTS_BACKWARD))]
     kernel = _add_rms_norm_backward_kernel
     return kernel.replace_hints(**hints), hints["occupancy"]
 

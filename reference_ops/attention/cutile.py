@@ -518,8 +518,7 @@ def attention(
         t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (q, k, v)
     )
     direct = out is not None and not shared and max(out.stride()[1:]) < _FAR
-    if direct and _overruns(out[-1:]):  # batches may be launched one by one
-        direct = False
+    direct = direct and not _overruns(out[-1:])  # batches may be launched one by one
     y = out if direct else torch.empty_like(q, memory_format=torch.contiguous_format)
     _forward(q, k, v, y, *options)
     return y if out is None or direct else out.copy_(y)

@@ -316,8 +316,7 @@ def attention_decode(
         t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (q, k, v)
     )
     direct = out is not None and not shared and out.is_contiguous()
-    if direct and _overruns(out[-1:]):  # batches may be launched one by one
-        direct = False
+    direct = direct and not _overruns(out[-1:])  # batches may be launched one by one
     y = out if direct else torch.empty_like(q, memory_format=torch.contiguous_format)
     if q.numel() and k.numel():
         d, most = q.shape[3], q.shape[2] + k.shape[2]

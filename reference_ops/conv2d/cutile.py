@@ -481,8 +481,7 @@ def conv2d(
         raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
     else:
         direct = out.movedim(1, -1).is_contiguous() and not _shares_memory(out, x, weight)
-        if direct and _overruns(out[-1:]):  # images may be launched one by one
-            direct = False
+        direct = direct and not _overruns(out[-1:])  # images may be launched one by one
     if out.numel() == 0:
         return out
     result = out if direct else x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1)

@@ -309,8 +309,7 @@ def linear_gelu(
         raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
     else:
         direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
-        if _overruns(out):
-            direct = False
+        direct = direct and not _overruns(out)
     if out.numel() == 0:
         return out
     if x.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros

@@ -284,8 +284,8 @@ def matmul(
         raise ValueError(f"out is {found}; it must be {shape} of {a.dtype} on {a.device}")
     else:
         direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
-        if direct and _overruns(out.flatten(0, -3)[-1:] if out.ndim > 2 else out):  # a matrix may be launched alone
-            direct = False
+        # A matrix of a stack may be launched alone
+        direct = direct and not _overruns(out.flatten(0, -3)[-1:] if out.ndim > 2 else out)
     if out.numel() == 0:
         return out
     if a.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros

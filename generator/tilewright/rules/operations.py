@@ -43,8 +43,6 @@ REDUCTIONS = frozenset(["sum", "prod", "max", "min", "argmax", "argmin", "reduce
 
 
 SCANS = frozenset(["cumsum", "cumprod", "scan"])
-
-
 PRODUCTS = frozenset(["mma", "matmul", "mma_scaled"])
 
 
