@@ -1,4 +1,4 @@
-"""The reference operators write nothing beside `out`, as checking mode sees it; their own tests see it on a GPU alone."""
+"""The reference operators write nothing beside `out`, as checking mode sees it; without it only a GPU would."""
 
 import os
 import subprocess
