@@ -17,8 +17,8 @@ def measure(tmp_path: Path):
     """Benchmarks of operators of these names, by the stand-in."""
     operator = scale_add(tmp_path)
 
-    def run(*names: str, patience: float = 30.0):
-        bench = Bench(operator.host, command=COMMAND, patience=patience)
+    def run(*names: str, **options):
+        bench = Bench(operator.host, command=COMMAND, **{"patience": 30.0, **options})
         return list(bench.run([replace(operator, name=name) for name in names]))
 
     return run
@@ -82,6 +82,21 @@ def test_operator_that_is_complete_is_not_blamed_for_the_next(measure, first):
     assert complete == alone
     assert broken.error == "ImportError: no such package"
     assert contestants(fine)["cutile"] == ("ok", "")
+
+
+def test_several_processes_are_prepared_before_one_measures(measure, tmp_path):
+    found = measure("fine", "crashing", "wrong", "refused", "unprepared", jobs=3)
+    assert {path.name for path in tmp_path.glob("prepared-*")} == {
+        "prepared-fine",
+        "prepared-crashing",
+        "prepared-wrong",
+    }
+    alone = measure("fine", "refused", "crashing", "unprepared", "wrong")
+    assert {each.name: each for each in found} == {each.name: each for each in alone}
+
+
+def test_more_processes_than_operators(measure):
+    assert [each.name for each in measure("fine", jobs=4)] == ["fine"]
 
 
 def test_arithmetic(measure):

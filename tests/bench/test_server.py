@@ -12,6 +12,7 @@ from tests.benchmark import bench_rms_norm
 from tests.benchmark import peers
 from tilewright import interpret
 from tilewright.bench import server
+from tilewright.bench import workload
 from tilewright.bench.clock import Spread
 
 OPERATOR = {
@@ -31,6 +32,7 @@ def _small(monkeypatch):
     monkeypatch.setattr(bench_rms_norm, "SIZES", [(3, 40), (2, 5)])
     monkeypatch.setattr(bench_rms_norm, "DTYPES", [torch.float16, torch.float32])
     registered = dict(backend._REGISTRY["rms_norm"])
+    workload._compiled.cache_clear()  # one test has its own torch.compile
     yield
     backend._REGISTRY["rms_norm"].clear()
     backend._REGISTRY["rms_norm"].update(registered)
@@ -176,11 +178,28 @@ def test_inputs_are_the_same_in_every_process(serve):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
-def test_every_shape_is_compiled(serve, monkeypatch):
-    resets = []
-    monkeypatch.setattr(torch.compiler, "reset", lambda: resets.append("reset"))
-    serve(against=["compile"])
-    assert resets == ["reset"] * 2
+def test_preparing_calls_everything_and_tells_only_that_it_is_alive(monkeypatch):
+    called, events = [], []
+
+    @register("other")
+    def other(x, weight):
+        called.append(tuple(x.shape))
+        return bench_rms_norm.reference_rms_norm(x, weight)
+
+    @register("failing")
+    def failing(x, weight):
+        raise ValueError("not this shape")
+
+    with interpret.enabled():
+        server.prepare_all(
+            lambda event, **data: events.append((event, data.get("contestant"))),
+            operators=[{**OPERATOR, "done": []}],
+            against=["failing", "other"],
+            dtypes=["float16"],
+        )
+    begun = [("begin", "cutile"), ("begin", "failing"), ("begin", "other")]
+    assert events == [*begun, *begun, ("prepared", None)]
+    assert set(called) == {(3, 40), (2, 5)}
 
 
 def test_dtype_that_the_benchmark_does_not_have(serve):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
+from tilewright.bench.workload import Workload
 from tilewright.bench.workload import load
 
 BENCHMARKS = sorted(path.stem for path in Path(__file__).parents[1].glob("benchmark/bench_*.py"))
@@ -28,3 +29,34 @@ def test_benchmarks_of_the_reference_operators(name):
         assert list(problem.size) == list(workload.names)
         kwargs = workload.inputs(*problem.size.values(), dtype, "meta")
         assert any(isinstance(value, torch.Tensor) for value in tree_leaves(kwargs))  # also in lists
+
+
+def test_torch_compile_compiles_every_shape_once(monkeypatch):
+    """Also the ninth, which by default it runs as it is."""
+    graphs, compile_ = [], torch.compile
+
+    def backend(graph, inputs):
+        graphs.append([tuple(tensor.shape) for tensor in inputs])
+        return graph.forward
+
+    def double(x):
+        return x * 2
+
+    monkeypatch.setattr(torch, "compile", lambda function, **options: compile_(function, backend=backend, **options))
+    workload = Workload(
+        name="double",
+        function=double,
+        backends=[],
+        reference=double,
+        inputs=lambda n, dtype, device: {"x": torch.ones(n, dtype=dtype, device=device)},
+        names=("n",),
+        sizes=[(n,) for n in range(2, 14)],
+        dtypes=[torch.float32],
+        unit="GB/s",
+        work=lambda n, dtype: 8 * n,
+    )
+    for _ in range(2):
+        for (n,) in workload.sizes:
+            call = workload.contestants(["compile"], workload.inputs(n, torch.float32, "cpu"))["compile"]
+            torch.testing.assert_close(call(), torch.full((n,), 2.0))
+    assert graphs == [[size] for size in workload.sizes]

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 SECONDS = {"cutile": 1.0, "torch": 2.0}
 PROBLEM = {"index": 0, "size": {"M": 2, "N": 3}, "dtype": "float16", "unit": "GB/s", "work": 4e6}
@@ -17,6 +18,7 @@ CONTESTANTS = {
     "hanging": ("cutile", "hang", "torch"),
     "leaving": ("cutile", "leave", "torch"),
     "poisoned": ("cutile", "poison", "torch"),
+    "unprepared": ("cutile", "torch"),
     "wrong": ("lie", "torch"),
     "refused": (),
     "broken": (),
@@ -47,6 +49,13 @@ def measure(name: str) -> dict[str, object]:
 def main() -> None:
     request = json.loads(sys.stdin.readline())
     assert os.environ["DISABLE_FALLBACK"] == "1", "TileGym must not answer for a backend that is missing"
+    names = [operator["name"] for operator in request["operators"]]
+    if request["prepare"]:
+        Path(f"prepared-{names[0]}").touch()
+        if "unprepared" in names:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        say("prepared")
+        sys.stdin.readline()
     say("gpu", gpu="A GPU", arch="sm_90", driver="580")
     for operator in request["operators"]:
         name = operator["name"]

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from dataclasses import field
+from itertools import zip_longest
 from typing import Any
 
 from tilewright.aot.compile import Progress
@@ -75,12 +77,14 @@ class Bench:
         *,
         against: Sequence[str] | None = None,
         dtypes: Sequence[str] = (),
+        jobs: int = 1,
         command: Sequence[str] = COMMAND,
         patience: float = PATIENCE,
         progress: Progress | None = None,
     ) -> None:
         self._host = host
         self._request = {"against": against if against is None else list(against), "dtypes": list(dtypes)}
+        self._jobs = jobs
         self._command = command
         self._patience = patience
         self._progress = progress
@@ -88,20 +92,46 @@ class Bench:
         self.gpu = {"gpu": "unknown", "arch": "unknown", "driver": "unknown"}  # until a child has said what it is
 
     def run(self, operators: Sequence[Operator]) -> Iterator[OperatorBenchmark]:
-        """What was measured of each operator, as soon as it is complete."""
-        waiting = [_Progress(operator) for operator in operators]
-        while waiting:
-            yield from self._run_child(waiting)
+        """What was measured of each operator, as soon as it is complete.
 
-    def _run_child(self, waiting: list[_Progress]) -> Iterator[OperatorBenchmark]:
-        """Let one child go on until it ends; operators that are complete are taken off the list."""
+        With several jobs, as many children call every contestant once, so that what has to be compiled is compiled,
+        before the first of them measures. Then they measure in turn, and each has the GPU for itself.
+        """
+        waiting = [_Progress(operator) for operator in operators]
+        shares = [waiting[first :: self._jobs] for first in range(min(self._jobs, len(waiting)))]
+        with ExitStack() as stack:
+            children: Sequence[Child] = ()
+            if self._jobs > 1:
+                children = [stack.enter_context(self._start(share, prepare=True)) for share in shares]
+            prepared = [self._is_prepared(child) for child in children]
+            for share, child, is_prepared in zip_longest(shares, children, prepared):
+                if is_prepared:
+                    child.tell({}, last=True)
+                    yield from self._listen(child, share)
+                while share:
+                    yield from self._listen(self._start(share, prepare=False), share)
+
+    def _start(self, waiting: Sequence[_Progress], *, prepare: bool) -> Child:
+        """A child that measures these operators, after a further line of input where it prepares them first."""
         paths = [str(path) for path in waiting[0].operator.import_paths]
         # TileGym must not answer for a backend that is missing
         child = Child(self._command, folder=self._host.root, environment={"DISABLE_FALLBACK": "1"})
+        operators = [each.request() for each in waiting]
+        child.tell(self._request | {"paths": paths, "operators": operators, "prepare": prepare}, last=not prepare)
+        return child
+
+    def _is_prepared(self, child: Child) -> bool:
+        """Wait until it is; one that ends instead is ended again by what it cannot do, when that is measured."""
+        try:
+            return any(event["event"] == "prepared" for event in child.events(self._patience))
+        except ChildEndedError:
+            return False
+
+    def _listen(self, child: Child, waiting: list[_Progress]) -> Iterator[OperatorBenchmark]:
+        """Let a child go on until it ends; operators that are complete are taken off the list."""
         begun: tuple[int, str] | None = None
         learned = False
         with child:
-            child.tell(self._request | {"paths": paths, "operators": [each.request() for each in waiting]}, last=True)
             try:
                 for event in child.events(self._patience):
                     kind = event.pop("event")

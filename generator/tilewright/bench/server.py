@@ -23,6 +23,7 @@ from tilewright.bench.workload import load
 from tilewright.model.measurement import Limits
 from tilewright.model.measurement import Measurement
 from tilewright.model.measurement import Problem
+from tilewright.model.measurement import Spread
 
 Say = Callable[..., None]
 _SEED = 0
@@ -31,12 +32,36 @@ _MOST_WORDS = 40  # of an error: the first lines of a comparison, not the whole 
 
 def main() -> None:
     """Read one request from stdin, write events to stdout."""
-    request = json.load(sys.stdin)
+    request = json.loads(sys.stdin.readline())
     # What the modules print must not end up between the events.
     events = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     sys.path[:0] = request.pop("paths")
-    serve(lambda event, **data: print(json.dumps({"event": event, **data}), file=events), **request)
+    prepare = request.pop("prepare")
+
+    def say(event: str, **data: Any) -> None:
+        print(json.dumps({"event": event, **data}), file=events)
+
+    if prepare:
+        prepare_all(say, **request)
+        sys.stdin.readline()  # until it is this process's turn
+    serve(say, **request)
+
+
+def prepare_all(say: Say, **request: Any) -> None:
+    """Call every contestant once, so that what is compiled at the first call is compiled before anything is timed."""
+
+    def calls(event: str, **data: Any) -> None:
+        if event == "begin":  # that it is alive
+            say(event, **data)
+
+    def call_once(call: Call) -> Spread:
+        call()
+        torch.cuda.synchronize()
+        return Spread(median=1.0, low=1.0, high=1.0)
+
+    serve(calls, **request, measure=call_once)
+    say("prepared")
 
 
 def serve(
@@ -51,9 +76,9 @@ def serve(
     say("gpu", **describe_gpu())
     for operator in operators:
         tell = partial(say, operator=operator["name"])
-        done = {(index, contestant) for index, contestant in operator.pop("done")}
+        done = {(index, contestant) for index, contestant in operator["done"]}
         try:
-            workload = load(**operator)
+            workload = load(**{name: value for name, value in operator.items() if name != "done"})
             problems = workload.problems(dtypes)
             tell("limits", **asdict(_limits(workload, problems, measure)))
         except (Exception, SystemExit) as error:

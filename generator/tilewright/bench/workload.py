@@ -17,6 +17,7 @@ from tilewright.model.measurement import OWN
 from tilewright.model.measurement import Problem
 from tilewright.model.measurement import Unit
 
+_MOST_PROBLEMS = 1000  # of one operator
 _STUB = "default"  # name under which TileGym registers the stub itself
 _UNITS: dict[str, Unit] = {"bytes_moved": "GB/s", "flops": "TFLOP/s"}
 Call = Callable[[], Any]
@@ -61,7 +62,7 @@ class Workload:
             for backend in self.backends
             if backend != _STUB
         }
-        known["compile"] = _Compiled(self.reference, kwargs)
+        known["compile"] = lambda: _compiled(self.reference)(**kwargs)
         own = {OWN: known.pop(OWN, None)}
         if against is None:
             return own | known
@@ -72,20 +73,13 @@ class Workload:
         return own | peers
 
 
-class _Compiled:
-    """The reference under torch.compile, which is entered with the first call."""
-
-    def __init__(self, reference: Callable[..., Any], kwargs: dict[str, Any]) -> None:
-        self._reference = reference
-        self._kwargs = kwargs
-
-    @functools.cached_property
-    def _function(self) -> Callable[..., Any]:
-        torch.compiler.reset()  # else the ninth shape of a function is run without being compiled
-        return torch.compile(self._reference, dynamic=False)  # type: ignore[no-any-return]
-
-    def __call__(self) -> Any:
-        return self._function(**self._kwargs)
+@functools.cache  # also what was compiled before anything is timed
+def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """The reference under torch.compile, for every shape anew."""
+    # beyond the limit, 8 by default, torch.compile would run the reference as it is
+    torch._dynamo.config.recompile_limit = _MOST_PROBLEMS
+    torch._dynamo.config.accumulated_recompile_limit = _MOST_PROBLEMS
+    return torch.compile(reference, dynamic=False)  # type: ignore[no-any-return]
 
 
 def load(*, name: str, function: str, package: str, backend: str, benchmark: str, peers: str) -> Workload:

@@ -20,6 +20,12 @@ def bench(
         ),
     ] = "",
     dtypes: Annotated[str, typer.Option(help="Of those in the benchmark; default: all.")] = "",
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", "-j", min=1, help="Processes that compile at once, before any of them measures in its turn."
+        ),
+    ] = 1,
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the measurements to FILE as JSON; - is stdout.")
     ] = None,
@@ -53,7 +59,7 @@ def bench(
     text = None if json == STDOUT else TextReport()
     measured = []
     with progress_bar("bench") as progress:
-        run = Bench(host, against=names, dtypes=parse_dtypes(dtypes), progress=progress)
+        run = Bench(host, against=names, dtypes=parse_dtypes(dtypes), jobs=jobs, progress=progress)
         for benchmark in run.run(chosen):
             measured.append(benchmark)
             if text:
