@@ -21,8 +21,13 @@ def performance() -> Iterator[str]:
     )
     seen: set[str] = set()
     for release, run in _runs():
-        new = [operator for operator in run["operators"] if operator["name"] not in seen]
-        seen.update(operator["name"] for operator in new)
+        new = [
+            (operator["name"], problem)
+            for operator in run["operators"]
+            for problem in operator["problems"]
+            if _title(operator["name"], problem) not in seen
+        ]
+        seen.update(_title(*each) for each in new)
         found = run["surroundings"]
         versions = ", ".join(
             f"{name} {version or 'not installed'}"
@@ -35,7 +40,7 @@ def performance() -> Iterator[str]:
         yield from table(
             *("Operator", "Shape", "Dtype", "Unit", "Limit", "tilewright", "Of limit", "Of best peer"),
             *PEERS.values(),
-            rows=(_row(operator["name"], problem) for operator in new for problem in operator["problems"]),
+            rows=(_row(*each) for each in new),
         )
 
 
@@ -48,11 +53,15 @@ def _runs() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+def _title(name: str, problem: Mapping[str, Any]) -> str:
+    return f"{name} backward" if problem.get("backward") else name  # runs before 0.5.0 had no gradients
+
+
 def _row(name: str, problem: Mapping[str, Any]) -> tuple[str, ...]:
     measurements = {each["contestant"]: each for each in problem["measurements"]}
     own = measurements["cutile"]
     return (
-        name,
+        _title(name, problem),
         "x".join(map(str, problem["size"].values())),
         problem["dtype"],
         problem["unit"],

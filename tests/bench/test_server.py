@@ -42,7 +42,7 @@ def _small(monkeypatch):
 def serve():
     """Events of a request; `timed` are the results of the calls that were timed."""
 
-    def run(against=("torch",), dtypes=("float16",), done=(), **changed):
+    def run(against=("torch",), dtypes=("float16",), done=(), backward=False, **changed):
         events, timed = [], []
 
         def clock(call):
@@ -55,6 +55,7 @@ def serve():
                 operators=[{**OPERATOR, "done": list(done), **changed}],
                 against=against and list(against),
                 dtypes=list(dtypes),
+                backward=backward,
                 measure=clock,
             )
         return SimpleNamespace(events=events, timed=timed, measured=[e for e in events if e.event == "measured"])
@@ -200,6 +201,35 @@ def test_preparing_calls_everything_and_tells_only_that_it_is_alive(monkeypatch)
     begun = [("begin", "cutile"), ("begin", "failing"), ("begin", "other")]
     assert events == [*begun, *begun, ("prepared", None)]
     assert set(called) == {(3, 40), (2, 5)}
+
+
+def test_gradients_are_timed_and_checked(serve):
+    @register("other")
+    def other(x, weight):  # has the result, and half of the gradient
+        y = bench_rms_norm.reference_rms_norm(x, weight)
+        return y / 2 + (y / 2).detach()
+
+    found = serve(against=["torch", "other"], backward=True)
+    assert [e.verdict for e in found.measured] == ["ok", "ok", "wrong"] * 2
+    problems = [e for e in found.events if e.event == "problem"]
+    assert [(e.backward, e.work) for e in problems] == [(True, 720), (True, 60)]  # 3 * M * N * 2 bytes
+
+
+def test_arguments_that_a_peer_overwrites_are_made_again(serve):
+    @register("other")
+    def overwrite(x, weight):
+        y = bench_rms_norm.reference_rms_norm(x, weight)
+        x.data.zero_()
+        return y
+
+    found = serve(against=["other", "torch"], backward=True)
+    assert [(e.contestant, e.verdict) for e in found.measured if e.contestant == "torch"] == [("torch", "ok")] * 2
+
+
+def test_operator_without_gradients(serve):
+    changed = {"name": "matmul", "function": "matmul", "benchmark": "tests.benchmark.bench_matmul"}
+    (refused,) = (e for e in serve(backward=True, **changed).events if e.event == "refused")
+    assert "bench_matmul.py has no flops_backward" in refused.error
 
 
 def test_dtype_that_the_benchmark_does_not_have(serve):

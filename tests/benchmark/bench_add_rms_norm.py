@@ -12,6 +12,7 @@ from reference_ops.backend import register_impl
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 SIZES = [(32768, 4096), (32768, 8192), (32768, 11008), (32768, 4000)]
+DIRECTIONS = ["forward", "backward"]
 
 
 def inputs(M, N, dtype, device):
@@ -24,6 +25,11 @@ def inputs(M, N, dtype, device):
 
 def bytes_moved(M, N, dtype):
     """The rows read once, the results written once; the weight is small beside them."""
+    return 4 * M * N * dtype.itemsize
+
+
+def bytes_moved_backward(M, N, dtype):
+    """The rows and the gradients of the results read once, the gradient of the rows written once."""
     return 4 * M * N * dtype.itemsize
 
 
@@ -41,6 +47,25 @@ def reference_add_rms_norm(
     return y if bias is None else y + bias, x
 
 
+def gradients(fn, kwargs):
+    """Return a function that computes the gradients of what `fn` returns."""
+    trained = [x.requires_grad_() for name, x in kwargs.items() if name in ("x", "residual", "weight", "bias")]
+    y = fn()
+    torch.manual_seed(1)  # not that of the inputs
+    upstream = [torch.randn_like(each) for each in y]
+    return functools.partial(torch.autograd.grad, y, trained, upstream, retain_graph=True)
+
+
+def check(actual, expected):
+    """Compare floats relative to their root mean square too, so that zeros never pass for what is small throughout."""
+    if not isinstance(expected, torch.Tensor):
+        for results in zip(actual, expected, strict=True):
+            check(*results)
+        return
+    close = {"rtol": 2e-2, "atol": 4e-2 * expected.double().norm().item() / max(1, expected.numel()) ** 0.5}
+    torch.testing.assert_close(actual, expected, **(close if expected.is_floating_point() else {}))
+
+
 ALL_BACKENDS = [
     ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
     ("torch", "PyTorch", ("green", "-")),
@@ -51,7 +76,7 @@ def get_supported_backends():
     return [backend for backend in ALL_BACKENDS if backend is not None]
 
 
-def create_benchmark_config(dtype):
+def create_benchmark_config(dtype, direction):
     dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
@@ -62,23 +87,21 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="GB/s",
-        plot_name=f"add-rms-norm-{dtype_name}-GBps",
-        args={"dtype": dtype},
+        plot_name=f"add-rms-norm-{direction}-{dtype_name}-GBps",
+        args={"dtype": dtype, "direction": direction},
     )
 
 
-@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
-def bench_add_rms_norm(M, N, backend, dtype, device="cuda"):
+@triton.testing.perf_report([create_benchmark_config(dtype, direction) for direction in DIRECTIONS for dtype in DTYPES])
+def bench_add_rms_norm(M, N, backend, dtype, direction, device="cuda"):
     kwargs = inputs(M, N, dtype, device)
     fn = functools.partial(add_rms_norm, **kwargs, backend=backend)
     ref = functools.partial(reference_add_rms_norm, **kwargs)
-    expected = ref()
-    # Relative to the largest value, so that zeros never pass for a result that is small throughout
-    torch.testing.assert_close(
-        fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, torch.stack(expected).abs().max().item())
-    )
+    if direction == "backward":
+        fn, ref = gradients(fn, kwargs), gradients(ref, kwargs)
+    check(fn(), ref())
     ms = triton.testing.do_bench(fn, return_mode="median")
-    return bytes_moved(M, N, dtype) * 1e-6 / ms
+    return (bytes_moved_backward if direction == "backward" else bytes_moved)(M, N, dtype) * 1e-6 / ms
 
 
 if __name__ == "__main__":

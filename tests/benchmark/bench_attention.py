@@ -12,6 +12,7 @@ from reference_ops.backend import register_impl
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 SIZES = [(4, 32, 32, 4096, 4096, 128), (2, 32, 8, 8192, 8192, 128), (8, 16, 16, 2048, 2048, 64)]
+DIRECTIONS = ["forward", "backward"]
 
 
 def inputs(B, H, HK, M, N, D, dtype, device):
@@ -29,6 +30,11 @@ def flops(B, H, HK, M, N, D, dtype):
     return 4 * B * H * pairs * D
 
 
+def flops_backward(B, H, HK, M, N, D, dtype):
+    """Five products where there were two."""
+    return 2.5 * flops(B, H, HK, M, N, D, dtype)
+
+
 @register_impl("attention", "torch")
 def reference_attention(
     q: torch.Tensor,
@@ -44,6 +50,25 @@ def reference_attention(
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
 
 
+def gradients(fn, kwargs):
+    """Return a function that computes the gradients of what `fn` returns."""
+    trained = [x.requires_grad_() for name, x in kwargs.items() if name in ("q", "k", "v")]
+    y = fn()
+    torch.manual_seed(1)  # not that of the inputs
+    upstream = torch.randn_like(y)
+    return functools.partial(torch.autograd.grad, y, trained, upstream, retain_graph=True)
+
+
+def check(actual, expected):
+    """Compare floats relative to their root mean square too, so that zeros never pass for what is small throughout."""
+    if not isinstance(expected, torch.Tensor):
+        for results in zip(actual, expected, strict=True):
+            check(*results)
+        return
+    close = {"rtol": 2e-2, "atol": 4e-2 * expected.double().norm().item() / max(1, expected.numel()) ** 0.5}
+    torch.testing.assert_close(actual, expected, **(close if expected.is_floating_point() else {}))
+
+
 ALL_BACKENDS = [
     ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
     ("torch", "PyTorch", ("green", "-")),
@@ -54,7 +79,7 @@ def get_supported_backends():
     return [backend for backend in ALL_BACKENDS if backend is not None]
 
 
-def create_benchmark_config(dtype):
+def create_benchmark_config(dtype, direction):
     dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
@@ -65,21 +90,21 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="TFLOP/s",
-        plot_name=f"attention-{dtype_name}-TFLOPS",
-        args={"dtype": dtype},
+        plot_name=f"attention-{direction}-{dtype_name}-TFLOPS",
+        args={"dtype": dtype, "direction": direction},
     )
 
 
-@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
-def bench_attention(B, H, HK, M, N, D, backend, dtype, device="cuda"):
+@triton.testing.perf_report([create_benchmark_config(dtype, direction) for direction in DIRECTIONS for dtype in DTYPES])
+def bench_attention(B, H, HK, M, N, D, backend, dtype, direction, device="cuda"):
     kwargs = inputs(B, H, HK, M, N, D, dtype, device)
     fn = functools.partial(attention, **kwargs, backend=backend)
     ref = functools.partial(reference_attention, **kwargs)
-    expected = ref()
-    # Relative to the largest value, so that zeros never pass for a result that is small throughout
-    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    if direction == "backward":
+        fn, ref = gradients(fn, kwargs), gradients(ref, kwargs)
+    check(fn(), ref())
     ms = triton.testing.do_bench(fn, return_mode="median")
-    return flops(B, H, HK, M, N, D, dtype) * 1e-9 / ms
+    return (flops_backward if direction == "backward" else flops)(B, H, HK, M, N, D, dtype) * 1e-9 / ms
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from reference_ops.backend import register_impl
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 SIZES = [(32, 64, 128, 128), (32, 256, 56, 56), (16, 512, 32, 32), (8, 320, 64, 64)]
+DIRECTIONS = ["forward", "backward"]
 
 
 def inputs(N, C, H, W, dtype, device):
@@ -26,6 +27,11 @@ def inputs(N, C, H, W, dtype, device):
 def bytes_moved(N, C, H, W, dtype):
     """The input read once, although its statistics come first, and the result written once."""
     return 2 * N * C * H * W * dtype.itemsize
+
+
+def bytes_moved_backward(N, C, H, W, dtype):
+    """The input and the gradient of the result read once, the gradient of the input written once."""
+    return 3 * N * C * H * W * dtype.itemsize
 
 
 @register_impl("batch_norm", "torch")
@@ -43,6 +49,25 @@ def reference_batch_norm(
     return torch.nn.functional.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
+def gradients(fn, kwargs):
+    """Return a function that computes the gradients of what `fn` returns."""
+    trained = [x.requires_grad_() for name, x in kwargs.items() if name in ("x", "weight", "bias")]
+    y = fn()
+    torch.manual_seed(1)  # not that of the inputs
+    upstream = torch.randn_like(y)
+    return functools.partial(torch.autograd.grad, y, trained, upstream, retain_graph=True)
+
+
+def check(actual, expected):
+    """Compare floats relative to their root mean square too, so that zeros never pass for what is small throughout."""
+    if not isinstance(expected, torch.Tensor):
+        for results in zip(actual, expected, strict=True):
+            check(*results)
+        return
+    close = {"rtol": 2e-2, "atol": 4e-2 * expected.double().norm().item() / max(1, expected.numel()) ** 0.5}
+    torch.testing.assert_close(actual, expected, **(close if expected.is_floating_point() else {}))
+
+
 ALL_BACKENDS = [
     ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
     ("torch", "PyTorch", ("green", "-")),
@@ -53,7 +78,7 @@ def get_supported_backends():
     return [backend for backend in ALL_BACKENDS if backend is not None]
 
 
-def create_benchmark_config(dtype):
+def create_benchmark_config(dtype, direction):
     dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
@@ -64,21 +89,21 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="GB/s",
-        plot_name=f"batch-norm-{dtype_name}-GBps",
-        args={"dtype": dtype},
+        plot_name=f"batch-norm-{direction}-{dtype_name}-GBps",
+        args={"dtype": dtype, "direction": direction},
     )
 
 
-@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
-def bench_batch_norm(N, C, H, W, backend, dtype, device="cuda"):
+@triton.testing.perf_report([create_benchmark_config(dtype, direction) for direction in DIRECTIONS for dtype in DTYPES])
+def bench_batch_norm(N, C, H, W, backend, dtype, direction, device="cuda"):
     kwargs = inputs(N, C, H, W, dtype, device)
     fn = functools.partial(batch_norm, **kwargs, backend=backend)
     ref = functools.partial(reference_batch_norm, **kwargs)
-    expected = ref()
-    # Relative to the largest value, so that zeros never pass for a result that is small throughout
-    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    if direction == "backward":
+        fn, ref = gradients(fn, kwargs), gradients(ref, kwargs)
+    check(fn(), ref())
     ms = triton.testing.do_bench(fn, return_mode="median")
-    return bytes_moved(N, C, H, W, dtype) * 1e-6 / ms
+    return (bytes_moved_backward if direction == "backward" else bytes_moved)(N, C, H, W, dtype) * 1e-6 / ms
 
 
 if __name__ == "__main__":

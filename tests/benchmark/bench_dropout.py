@@ -12,6 +12,7 @@ from reference_ops.backend import register_impl
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 SIZES = [(32768, 4096), (32768, 8192), (32768, 11008), (32768, 4000)]
+DIRECTIONS = ["forward", "backward"]
 
 
 def inputs(M, N, dtype, device):
@@ -20,6 +21,11 @@ def inputs(M, N, dtype, device):
 
 def bytes_moved(M, N, dtype):
     """The input read once, the result written once."""
+    return 2 * M * N * dtype.itemsize
+
+
+def bytes_moved_backward(M, N, dtype):
+    """The gradient of the result read once, that of the input written once."""
     return 2 * M * N * dtype.itemsize
 
 
@@ -34,6 +40,22 @@ def reference_dropout(
     return torch.nn.functional.dropout(x, p, training)
 
 
+def check(actual, expected):
+    """Compare what both keep, which is the same: another generator drops other elements."""
+    actual, expected = (x if isinstance(x, torch.Tensor) else x[0] for x in (actual, expected))
+    common = (actual != 0) & (expected != 0)
+    torch.testing.assert_close(actual[common], expected[common], rtol=2e-2, atol=0)
+
+
+def gradients(fn, kwargs):
+    """Return a function that computes the gradients of what `fn` returns."""
+    trained = [x.requires_grad_() for name, x in kwargs.items() if name in ("x",)]
+    y = fn()
+    torch.manual_seed(1)  # not that of the inputs
+    upstream = torch.randn_like(y)
+    return functools.partial(torch.autograd.grad, y, trained, upstream, retain_graph=True)
+
+
 ALL_BACKENDS = [
     ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
     ("torch", "PyTorch", ("green", "-")),
@@ -44,7 +66,7 @@ def get_supported_backends():
     return [backend for backend in ALL_BACKENDS if backend is not None]
 
 
-def create_benchmark_config(dtype):
+def create_benchmark_config(dtype, direction):
     dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
@@ -55,22 +77,21 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="GB/s",
-        plot_name=f"dropout-{dtype_name}-GBps",
-        args={"dtype": dtype},
+        plot_name=f"dropout-{direction}-{dtype_name}-GBps",
+        args={"dtype": dtype, "direction": direction},
     )
 
 
-@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
-def bench_dropout(M, N, backend, dtype, device="cuda"):
+@triton.testing.perf_report([create_benchmark_config(dtype, direction) for direction in DIRECTIONS for dtype in DTYPES])
+def bench_dropout(M, N, backend, dtype, direction, device="cuda"):
     kwargs = inputs(M, N, dtype, device)
     fn = functools.partial(dropout, **kwargs, backend=backend)
     ref = functools.partial(reference_dropout, **kwargs)
-    # Another generator drops other elements; what both keep is the same
-    actual, expected = fn(), ref()
-    common = (actual != 0) & (expected != 0)
-    torch.testing.assert_close(actual[common], expected[common], rtol=2e-2, atol=0)
+    if direction == "backward":
+        fn, ref = gradients(fn, kwargs), gradients(ref, kwargs)
+    check(fn(), ref())
     ms = triton.testing.do_bench(fn, return_mode="median")
-    return bytes_moved(M, N, dtype) * 1e-6 / ms
+    return (bytes_moved_backward if direction == "backward" else bytes_moved)(M, N, dtype) * 1e-6 / ms
 
 
 if __name__ == "__main__":

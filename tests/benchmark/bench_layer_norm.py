@@ -12,6 +12,7 @@ from reference_ops.backend import register_impl
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 SIZES = [(32768, 4096), (32768, 8192), (32768, 11008), (32768, 4000)]
+DIRECTIONS = ["forward", "backward"]
 
 
 def inputs(M, N, dtype, device):
@@ -27,6 +28,11 @@ def bytes_moved(M, N, dtype):
     return 2 * M * N * dtype.itemsize
 
 
+def bytes_moved_backward(M, N, dtype):
+    """The rows and the gradient of the result read once, the gradient of the rows written once."""
+    return 3 * M * N * dtype.itemsize
+
+
 @register_impl("layer_norm", "torch")
 def reference_layer_norm(
     x: torch.Tensor,
@@ -36,6 +42,25 @@ def reference_layer_norm(
     out: torch.Tensor | None = None,
 ):
     return torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+def gradients(fn, kwargs):
+    """Return a function that computes the gradients of what `fn` returns."""
+    trained = [x.requires_grad_() for name, x in kwargs.items() if name in ("x", "weight", "bias")]
+    y = fn()
+    torch.manual_seed(1)  # not that of the inputs
+    upstream = torch.randn_like(y)
+    return functools.partial(torch.autograd.grad, y, trained, upstream, retain_graph=True)
+
+
+def check(actual, expected):
+    """Compare floats relative to their root mean square too, so that zeros never pass for what is small throughout."""
+    if not isinstance(expected, torch.Tensor):
+        for results in zip(actual, expected, strict=True):
+            check(*results)
+        return
+    close = {"rtol": 2e-2, "atol": 4e-2 * expected.double().norm().item() / max(1, expected.numel()) ** 0.5}
+    torch.testing.assert_close(actual, expected, **(close if expected.is_floating_point() else {}))
 
 
 ALL_BACKENDS = [
@@ -48,7 +73,7 @@ def get_supported_backends():
     return [backend for backend in ALL_BACKENDS if backend is not None]
 
 
-def create_benchmark_config(dtype):
+def create_benchmark_config(dtype, direction):
     dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
@@ -59,21 +84,21 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="GB/s",
-        plot_name=f"layer-norm-{dtype_name}-GBps",
-        args={"dtype": dtype},
+        plot_name=f"layer-norm-{direction}-{dtype_name}-GBps",
+        args={"dtype": dtype, "direction": direction},
     )
 
 
-@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
-def bench_layer_norm(M, N, backend, dtype, device="cuda"):
+@triton.testing.perf_report([create_benchmark_config(dtype, direction) for direction in DIRECTIONS for dtype in DTYPES])
+def bench_layer_norm(M, N, backend, dtype, direction, device="cuda"):
     kwargs = inputs(M, N, dtype, device)
     fn = functools.partial(layer_norm, **kwargs, backend=backend)
     ref = functools.partial(reference_layer_norm, **kwargs)
-    expected = ref()
-    # Relative to the largest value, so that zeros never pass for a result that is small throughout
-    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    if direction == "backward":
+        fn, ref = gradients(fn, kwargs), gradients(ref, kwargs)
+    check(fn(), ref())
     ms = triton.testing.do_bench(fn, return_mode="median")
-    return bytes_moved(M, N, dtype) * 1e-6 / ms
+    return (bytes_moved_backward if direction == "backward" else bytes_moved)(M, N, dtype) * 1e-6 / ms
 
 
 if __name__ == "__main__":

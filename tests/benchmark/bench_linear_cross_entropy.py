@@ -12,6 +12,7 @@ from reference_ops.backend import register_impl
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 SIZES = [(8192, 32000, 4096), (8192, 128256, 4096), (4096, 151936, 2048), (1024, 128256, 8192)]
+DIRECTIONS = ["forward", "backward"]
 
 
 def inputs(M, N, K, dtype, device):
@@ -26,6 +27,11 @@ def inputs(M, N, K, dtype, device):
 def flops(M, N, K, dtype):
     """A multiplication and an addition for each product."""
     return 2 * M * N * K
+
+
+def flops_backward(M, N, K, dtype):
+    """Two products, one for each gradient; the logits, which are not kept, are not counted again."""
+    return 4 * M * N * K
 
 
 @register_impl("linear_cross_entropy", "torch")
@@ -44,6 +50,25 @@ def reference_linear_cross_entropy(
     )
 
 
+def gradients(fn, kwargs):
+    """Return a function that computes the gradients of what `fn` returns."""
+    trained = [x.requires_grad_() for name, x in kwargs.items() if name in ("hidden", "weight")]
+    y = fn()
+    torch.manual_seed(1)  # not that of the inputs
+    upstream = torch.randn_like(y)
+    return functools.partial(torch.autograd.grad, y, trained, upstream, retain_graph=True)
+
+
+def check(actual, expected):
+    """Compare floats relative to their root mean square too, so that zeros never pass for what is small throughout."""
+    if not isinstance(expected, torch.Tensor):
+        for results in zip(actual, expected, strict=True):
+            check(*results)
+        return
+    close = {"rtol": 2e-2, "atol": 4e-2 * expected.double().norm().item() / max(1, expected.numel()) ** 0.5}
+    torch.testing.assert_close(actual, expected, **(close if expected.is_floating_point() else {}))
+
+
 ALL_BACKENDS = [
     ("cutile", "cuTile", ("orange", "-")) if is_backend_available("cutile") else None,
     ("torch", "PyTorch", ("green", "-")),
@@ -54,7 +79,7 @@ def get_supported_backends():
     return [backend for backend in ALL_BACKENDS if backend is not None]
 
 
-def create_benchmark_config(dtype):
+def create_benchmark_config(dtype, direction):
     dtype_name = str(dtype).removeprefix("torch.")
     backends, names, styles = zip(*get_supported_backends(), strict=True)
     return triton.testing.Benchmark(
@@ -65,21 +90,21 @@ def create_benchmark_config(dtype):
         line_names=list(names),
         styles=list(styles),
         ylabel="TFLOP/s",
-        plot_name=f"linear-cross-entropy-{dtype_name}-TFLOPS",
-        args={"dtype": dtype},
+        plot_name=f"linear-cross-entropy-{direction}-{dtype_name}-TFLOPS",
+        args={"dtype": dtype, "direction": direction},
     )
 
 
-@triton.testing.perf_report([create_benchmark_config(dtype) for dtype in DTYPES])
-def bench_linear_cross_entropy(M, N, K, backend, dtype, device="cuda"):
+@triton.testing.perf_report([create_benchmark_config(dtype, direction) for direction in DIRECTIONS for dtype in DTYPES])
+def bench_linear_cross_entropy(M, N, K, backend, dtype, direction, device="cuda"):
     kwargs = inputs(M, N, K, dtype, device)
     fn = functools.partial(linear_cross_entropy, **kwargs, backend=backend)
     ref = functools.partial(reference_linear_cross_entropy, **kwargs)
-    expected = ref()
-    # Relative to the largest value, so that zeros never pass for a result that is small throughout
-    torch.testing.assert_close(fn(), expected, rtol=2e-2, atol=2e-2 * min(1.0, expected.abs().max().item()))
+    if direction == "backward":
+        fn, ref = gradients(fn, kwargs), gradients(ref, kwargs)
+    check(fn(), ref())
     ms = triton.testing.do_bench(fn, return_mode="median")
-    return flops(M, N, K, dtype) * 1e-9 / ms
+    return (flops_backward if direction == "backward" else flops)(M, N, K, dtype) * 1e-9 / ms
 
 
 if __name__ == "__main__":

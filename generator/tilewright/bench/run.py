@@ -26,6 +26,12 @@ _PEERS = "peers.py"  # beside the benchmarks: peers of any operator of the host
 COMMAND = ("-m", "tilewright.bench")
 
 
+def has_gradients(operator: Operator) -> bool:
+    """Whether the benchmark of an operator can time its gradients, as far as its text shows."""
+    path = operator.path(operator.benchmark)
+    return path.is_file() and "\ndef gradients(" in path.read_text(encoding="utf-8")
+
+
 def names(operator: Operator) -> dict[str, str]:
     """What a child has to know of an operator to load its benchmark."""
     return {
@@ -77,13 +83,18 @@ class Bench:
         *,
         against: Sequence[str] | None = None,
         dtypes: Sequence[str] = (),
+        backward: bool = False,
         jobs: int = 1,
         command: Sequence[str] = COMMAND,
         patience: float = PATIENCE,
         progress: Progress | None = None,
     ) -> None:
         self._host = host
-        self._request = {"against": against if against is None else list(against), "dtypes": list(dtypes)}
+        self._request = {
+            "against": against if against is None else list(against),
+            "dtypes": list(dtypes),
+            "backward": backward,
+        }
         self._jobs = jobs
         self._command = command
         self._patience = patience

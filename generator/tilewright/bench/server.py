@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from tilewright.bench import clock
-from tilewright.bench.agreement import assert_agreement
 from tilewright.bench.surroundings import describe_gpu
 from tilewright.bench.workload import Call
 from tilewright.bench.workload import Workload
@@ -70,6 +69,7 @@ def serve(
     operators: list[dict[str, Any]],
     against: list[str] | None,
     dtypes: list[str],
+    backward: bool = False,
     measure: clock.Clock = clock.measure,
 ) -> None:
     """Measure what is not yet done of each operator."""
@@ -78,7 +78,7 @@ def serve(
         tell = partial(say, operator=operator["name"])
         done = {(index, contestant) for index, contestant in operator["done"]}
         try:
-            workload = load(**{name: value for name, value in operator.items() if name != "done"})
+            workload = load(**{name: value for name, value in operator.items() if name != "done"}, backward=backward)
             problems = workload.problems(dtypes)
             tell("limits", **asdict(_limits(workload, problems, measure)))
         except (Exception, SystemExit) as error:
@@ -91,10 +91,12 @@ def serve(
                 if (index, name) in done:
                     continue
                 tell("begin", index=index, contestant=name)
+                if workload.gradients and not obstacle:  # some peers write them over the arguments
+                    kwargs.update(_arguments(workload, problem, dtype))
                 if obstacle:
                     found = Measurement(contestant=name, verdict="failed", error=obstacle)
                 else:
-                    found = _measure(name, call, expected, measure)
+                    found = _measure(workload, name, call, kwargs, expected, measure)
                 tell("measured", index=index, **asdict(found))
                 torch.cuda.synchronize()  # raises where the contestant has left the GPU unusable
             del kwargs, expected
@@ -113,22 +115,30 @@ def _limits(workload: Workload, problems: list[tuple[Problem, torch.dtype]], mea
     return limits
 
 
+def _arguments(workload: Workload, problem: Problem, dtype: torch.dtype) -> dict[str, Any]:
+    """The same arguments each time."""
+    torch.manual_seed(_SEED)
+    return workload.inputs(*problem.size.values(), dtype, "cuda")
+
+
 def _expect(workload: Workload, problem: Problem, dtype: torch.dtype) -> tuple[dict[str, Any], Any, str]:
     """Arguments, PyTorch's result, and why there are none, as where memory does not suffice."""
-    torch.manual_seed(_SEED)
     try:
-        kwargs = workload.inputs(*problem.size.values(), dtype, "cuda")
-        return kwargs, workload.reference(**kwargs), ""
+        kwargs = _arguments(workload, problem, dtype)
+        return kwargs, workload.timed(partial(workload.reference, **kwargs), kwargs)(), ""
     except Exception as error:
         return {}, None, f"PyTorch gives no result to compare with: {_describe(error)}"
 
 
-def _measure(name: str, call: Call | None, expected: Any, measure: clock.Clock) -> Measurement:
+def _measure(
+    workload: Workload, name: str, call: Call | None, kwargs: dict[str, Any], expected: Any, measure: clock.Clock
+) -> Measurement:
     if call is None:
         return Measurement(contestant=name, verdict="missing", error="no implementation of it is registered")
     try:
-        assert_agreement(call(), expected)
-        return Measurement(contestant=name, verdict="ok", milliseconds=measure(call))
+        timed = workload.timed(call, kwargs)
+        workload.check(timed(), expected)
+        return Measurement(contestant=name, verdict="ok", milliseconds=measure(timed))
     except ImportError as error:
         return Measurement(contestant=name, verdict="missing", error=_describe(error))
     except AssertionError as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from tilewright.bench.agreement import assert_agreement
 from tilewright.errors import UsageError
 from tilewright.model.measurement import OWN
 from tilewright.model.measurement import Problem
@@ -37,19 +38,31 @@ class Workload:
     dtypes: Sequence[torch.dtype]
     unit: Unit
     work: Callable[..., float]
+    check: Callable[[Any, Any], None] = assert_agreement  # raises AssertionError where two results differ
+    gradients: Callable[[Call, dict[str, Any]], Call] | None = None  # of a call; None: the calls are timed as they are
 
     def problems(self, dtypes: Sequence[str] = ()) -> list[tuple[Problem, torch.dtype]]:
         """Every size in every dtype, or in those named."""
         found = {str(dtype).removeprefix("torch."): dtype for dtype in self.dtypes}
         return [
-            (Problem(size=self._named(size), dtype=name, unit=self.unit, work=self.work(*size, dtype)), dtype)
+            (self._problem(size, name, dtype), dtype)
             for name, dtype in found.items()
             if name in (dtypes or found)
             for size in self.sizes
         ]
 
-    def _named(self, size: tuple[int, ...]) -> dict[str, int]:
-        return dict(zip(self.names, size, strict=True))
+    def _problem(self, size: tuple[int, ...], name: str, dtype: torch.dtype) -> Problem:
+        return Problem(
+            size=dict(zip(self.names, size, strict=True)),
+            dtype=name,
+            backward=self.gradients is not None,
+            unit=self.unit,
+            work=self.work(*size, dtype),
+        )
+
+    def timed(self, call: Call, kwargs: dict[str, Any]) -> Call:
+        """What is timed of a call with these arguments: itself, or the gradients of what it returns."""
+        return self.gradients(call, kwargs) if self.gradients else call
 
     def contestants(self, against: Sequence[str] | None, kwargs: dict[str, Any]) -> dict[str, Call | None]:
         """The operator and its peers on these arguments; None for a peer that was asked for and is not registered.
@@ -76,14 +89,17 @@ class Workload:
 @functools.cache  # also what was compiled before anything is timed
 def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
     """The reference under torch.compile, for every shape anew."""
+    torch._functorch.config.donated_buffer = False  # else gradients can be computed only once
     # beyond the limit, 8 by default, torch.compile would run the reference as it is
     torch._dynamo.config.recompile_limit = _MOST_PROBLEMS
     torch._dynamo.config.accumulated_recompile_limit = _MOST_PROBLEMS
     return torch.compile(reference, dynamic=False)  # type: ignore[no-any-return]
 
 
-def load(*, name: str, function: str, package: str, backend: str, benchmark: str, peers: str) -> Workload:
-    """Import the benchmark of an operator, and what registers further peers.
+def load(
+    *, name: str, function: str, package: str, backend: str, benchmark: str, peers: str, backward: bool = False
+) -> Workload:
+    """Import the benchmark of an operator, or of its gradients, and what registers further peers.
 
     Raises:
         UsageError: The file lacks something that a benchmark of the template has.
@@ -95,6 +111,7 @@ def load(*, name: str, function: str, package: str, backend: str, benchmark: str
     work = next((each for each in _UNITS if hasattr(module, each)), "")
     inputs = _required(module, "inputs")
     names = tuple(each for each in inspect.signature(inputs).parameters if each not in ("dtype", "device"))
+    suffix = "_backward" if backward else ""
     return Workload(
         name=name,
         function=operator,
@@ -105,7 +122,9 @@ def load(*, name: str, function: str, package: str, backend: str, benchmark: str
         sizes=[size if isinstance(size, tuple) else (size,) for size in _required(module, "SIZES")],
         dtypes=_required(module, "DTYPES"),
         unit=_UNITS.get(work, "GB/s"),
-        work=_required(module, work or "bytes_moved"),
+        work=_required(module, f"{work or 'bytes_moved'}{suffix}"),
+        check=getattr(module, "check", assert_agreement),
+        gradients=_required(module, "gradients") if backward else None,
     )
 
 

@@ -20,6 +20,9 @@ def bench(
         ),
     ] = "",
     dtypes: Annotated[str, typer.Option(help="Of those in the benchmark; default: all.")] = "",
+    backward: Annotated[
+        bool, typer.Option("--backward", help="Time the gradients; default: of all operators that have some.")
+    ] = False,
     jobs: Annotated[
         int,
         typer.Option(
@@ -34,6 +37,7 @@ def bench(
     import json as serializer
 
     from tilewright.bench.run import Bench
+    from tilewright.bench.run import has_gradients
     from tilewright.bench.surroundings import surroundings
     from tilewright.cli import console
     from tilewright.cli.progress import progress_bar
@@ -52,6 +56,8 @@ def bench(
     host = require_host()
     chosen = choose(find_operators(host), ops or [], host)
     chosen = [operator for operator in chosen if "benchmark" not in operator.skip]
+    if backward and not ops:
+        chosen = [operator for operator in chosen if has_gradients(operator)]
     if not chosen:
         raise NothingRanError(f"{host.root} has no operator to time.", hint="Add one: tilewright new my_op")
     require_gpu("time operators on", otherwise="what is missing here: tilewright doctor")
@@ -59,7 +65,7 @@ def bench(
     text = None if json == STDOUT else TextReport()
     measured = []
     with progress_bar("bench") as progress:
-        run = Bench(host, against=names, dtypes=parse_dtypes(dtypes), jobs=jobs, progress=progress)
+        run = Bench(host, against=names, dtypes=parse_dtypes(dtypes), backward=backward, jobs=jobs, progress=progress)
         for benchmark in run.run(chosen):
             measured.append(benchmark)
             if text:

@@ -25,6 +25,7 @@ class Problem:
 
     size: dict[str, int]
     dtype: str
+    backward: bool = False  # whether the gradients are what is computed
     unit: Unit
     work: float  # bytes that have to move, or floating-point operations
 

@@ -15,7 +15,8 @@ def fill(table: Table, benchmark: OperatorBenchmark) -> None:
     peers = list(
         dict.fromkeys(m.contestant for c in benchmark.comparisons for m in c.measurements if m.contestant != OWN)
     )
-    for column in (benchmark.name, "dtype", "unit"):
+    backward = any(comparison.problem.backward for comparison in benchmark.comparisons)
+    for column in (f"{benchmark.name} backward" if backward else benchmark.name, "dtype", "unit"):
         table.add_column(column)
     for column in ("limit", OWN, "of limit", "of best peer", *peers):
         table.add_column(column, justify="right")

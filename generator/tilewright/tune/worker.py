@@ -29,7 +29,6 @@ from tilewright.aot.worker import beyond_limit
 from tilewright.aot.worker import describe_error
 from tilewright.aot.worker import export_cubin
 from tilewright.bench import clock
-from tilewright.bench.agreement import assert_agreement
 from tilewright.bench.surroundings import describe_gpu
 from tilewright.bench.workload import Workload
 from tilewright.bench.workload import load
@@ -163,7 +162,7 @@ class Timer:
         """Time of a candidate whose result is right."""
         self._bench.use(text)
         call, expected = self._expect(tuple(size), dtype)
-        assert_agreement(call(), expected)
+        self._bench.workload.check(call(), expected)
         return {"milliseconds": asdict(clock.measure(call, milliseconds))}
 
     def _expect(self, size: tuple[int, ...], dtype: str) -> tuple[Callable[[], Any], Any]:
@@ -181,5 +180,5 @@ class Timer:
         self._bench.use(text)
         for kwargs in self._bench.cases(dtype):
             found = self._bench.workload.function(**kwargs, backend=OWN)
-            assert_agreement(found, self._bench.workload.reference(**kwargs))
+            self._bench.workload.check(found, self._bench.workload.reference(**kwargs))
         return {}
