@@ -1,5 +1,6 @@
 """The options of pytest that run kernels on the CPU."""
 
+import gc
 import importlib.util
 import os
 import subprocess
@@ -79,6 +80,17 @@ def test_tests_run_on_the_cpu(run):
 def test_device_of_the_settings(run):
     assert "2 passed" in run(ini="tile_device = auto")[1]
     assert "2 skipped" in run("--tile-device=cuda", ini="tile_device = auto")[1]
+
+
+@pytest.mark.parametrize(("options", "frozen"), [(["--tile-device=interpret"], True), ([], False)])
+def test_what_is_loaded_before_the_first_test_is_never_searched_for_garbage(run, pytester, options, frozen):
+    pytester.makepyfile(
+        test_garbage="import gc\n\n\ndef test_frozen():\n    assert bool(gc.get_freeze_count()) is FROZEN\n"
+    )
+    pytester.makeconftest(f"import builtins\n\nbuiltins.FROZEN = {frozen}\n")
+    status, output = run(*options, "test_garbage.py")
+    assert status == 0, output
+    assert gc.get_freeze_count() == 0
 
 
 THREADS = """\

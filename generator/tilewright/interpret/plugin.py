@@ -1,5 +1,6 @@
 """Plugin of pytest that runs tests of cuTile kernels on the CPU if its options say so, and explains failures."""
 
+import gc
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -37,6 +38,17 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         _emulate(early_config, options.tile_arch, check=options.tile_check)
     elif device == "cuda":
         early_config.stash[_USED] = "cuda"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Never search for garbage in the modules that are loaded by now.
+
+    They are hundreds of thousands of objects, and what the compiler makes of each kernel sets off a search of them all.
+    """
+    if session.config.stash.get(_USED, "cuda") != "cuda":
+        gc.freeze()
+        session.config.add_cleanup(gc.unfreeze)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

@@ -1,6 +1,7 @@
 """What becomes of the IR of a kernel: nothing is ignored, constants are computed once, memory stays bounded."""
 
 import dataclasses
+import gc
 import importlib
 import weakref
 
@@ -45,6 +46,24 @@ def spied(monkeypatch, opcode, spy):
         return dataclasses.replace(step, function=function)
 
     monkeypatch.setitem(LOWERINGS, opcode, Lowering(handler, lowering.attributes))
+
+
+@ct.kernel
+def bounded(X, Y, first: int):
+    start = ct.assume_divisible_by(first, 4)
+    ct.store(Y, (ct.bid(0),), ct.gather(X, start + ct.arange(1024, dtype=ct.int32)))
+
+
+@pytest.mark.parametrize(("kernel", "more"), [(exponential, ()), (bounded, (8,))], ids=["tiles", "assumptions"])
+def test_the_ir_is_not_kept(kernel, more):
+    arguments = (torch.zeros(1024), torch.zeros(1024), *more)
+    typed = typed_kernel(kernel._annotated_function, signature(kernel, arguments, aligned=True).parameters, "sm_90")
+    context = weakref.ref(typed.body.ctx)
+    kept = translate(typed)
+    del typed
+    gc.collect()
+    assert context() is None
+    assert kept.typed is None
 
 
 def test_unknown_operation_is_named(monkeypatch):

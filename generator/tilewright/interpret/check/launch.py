@@ -43,6 +43,7 @@ _MORE_STEPS = 4  # times those of the first run, after which blocks in another o
 def run_checked(work: Work) -> None:
     """Run all blocks; raises `CheckError` with what is wrong, and `FailedBlock` for what ends a block."""
     before = _copy(work.memory)
+    assert work.kernel.typed is not None
     checker = Checker(work.memory, work.grid, sources(work.kernel.typed, work.arguments, work.memory))
     one_by_one = dataclasses.replace(work, checker=checker, kernel=dataclasses.replace(work.kernel, in_order=True))
     work.memory.ordered = False

@@ -92,7 +92,8 @@ def _same_address(op: Any) -> Step:
 
 @lowers("assume_div_by", "divisor")
 def _assume_div_by(op: Any) -> Step:
-    return Step(lambda run, x: assume_divisible(run, x, op.divisor), (op.x,), needs_run=True)
+    divisor = op.divisor
+    return Step(lambda run, x: assume_divisible(run, x, divisor), (op.x,), needs_run=True)
 
 
 def assume_divisible(run: Run, value: Scalar, divisor: int) -> Scalar:
@@ -105,7 +106,8 @@ def assume_divisible(run: Run, value: Scalar, divisor: int) -> Scalar:
 
 @lowers("assume_bounded", "lower_bound", "upper_bound")
 def _assume_bounded(op: Any) -> Step:
-    return Step(lambda run, x: assume_bounded(run, x, op.lower_bound, op.upper_bound), (op.x,), needs_run=True)
+    lowest, highest = op.lower_bound, op.upper_bound
+    return Step(lambda run, x: assume_bounded(run, x, lowest, highest), (op.x,), needs_run=True)
 
 
 def assume_bounded(run: Run, value: Scalar, lowest: int | None, highest: int | None) -> Scalar:

@@ -54,7 +54,7 @@ class TranslatedKernel:
     function: Callable[..., object]  # of the run and the flat arguments; what it returns means nothing
     block_bytes: int  # memory that the tiles of one block need at most
     in_order: bool  # whether blocks must run one after another, since they print
-    typed: TypedKernel
+    typed: TypedKernel | None  # for checking mode alone: it is large
 
 
 def translate(kernel: TypedKernel, watch: Callable[[Any, Step], Step] | None = None) -> TranslatedKernel:
@@ -70,7 +70,7 @@ def translate(kernel: TypedKernel, watch: Callable[[Any, Step], Step] | None = N
         function=writer.globals["kernel"],
         block_bytes=peak_bytes(kernel.body),
         in_order=any(op.op == "tile_printf" for op in all_operations(kernel.body)),
-        typed=kernel,
+        typed=kernel if watch is not None else None,
     )
 
 
