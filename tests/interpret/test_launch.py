@@ -1,6 +1,7 @@
 """Launches of real kernels: what they take, refuse and report."""
 
 import functools
+import gc
 import re
 import threading
 from typing import Annotated
@@ -16,6 +17,7 @@ from tests.support.launching import add_constant
 from tests.support.launching import double
 from tests.support.launching import fill
 from tests.support.launching import launch
+from tilewright.interpret import launch as launching
 from tilewright.interpret.faults import KernelAssertionError
 from tilewright.interpret.faults import LaunchError
 from tilewright.interpret.faults import StepLimitExceeded
@@ -30,6 +32,21 @@ def test_kernel_writes_to_the_tensors_that_it_gets():
     y = torch.zeros(10)
     launch((3,), double, x, y)
     torch.testing.assert_close(y, x * 2)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_is_searched_for_after_a_kernel_is_compiled_as_before(monkeypatch, enabled):
+    seen = []
+    compiled = launching.typed_kernel
+    monkeypatch.setattr(launching, "typed_kernel", lambda *all_: seen.append(gc.isenabled()) or compiled(*all_))
+    if not enabled:
+        gc.disable()
+    try:
+        Launcher().launch(0, (3,), double, (torch.arange(10.0), torch.zeros(10)))
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
+    assert seen == [False]
 
 
 def test_views_and_aliases_share_their_memory():

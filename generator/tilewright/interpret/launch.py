@@ -1,5 +1,6 @@
 """Launch kernels on the CPU: what stands in for `cuda.tile.launch`."""
 
+import gc
 import operator
 import threading
 from collections.abc import Callable
@@ -108,7 +109,7 @@ class Launcher:
         if known is not None and (found := known.by_key.get(key)) is not None:
             return found
         parameters = signature(kernel, arguments, aligned=True).parameters
-        with self._lock:
+        with self._lock, _without_collections():
             known = self._specializations.setdefault(function.pyfunc, _Specializations())
             text = repr(parameters)  # some constraints cannot be hashed
             found = known.by_signature.get(text)
@@ -142,6 +143,18 @@ def _without_autocast() -> AbstractContextManager[Any]:
 def _without_dispatch() -> AbstractContextManager[Any]:
     """Where no mode of the host, as one that counts operations, sees those of the kernel; quick where there is none."""
     return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Where no garbage is searched for: all IR of a kernel is in use until it is translated, and none of it then."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
