@@ -18,7 +18,7 @@ TILING = {
     # what is reduced: (bytes of a tile, of these along its last axis, bulk copies, blocks on a multiprocessor)
     "columns": (8192, 128, True, ct.ByTarget(sm_90=4, default=2)),
     "rows": (4096, 512, False, ct.ByTarget(sm_90=7, default=4)),
-    "long rows": (8192, 8192, True, ct.ByTarget(sm_90=4, default=2)),
+    "long rows": (8192, 8192, True, ct.ByTarget(sm_90=4, sm_100=3, default=2)),
 }
 LONG_ROW = 2**16  # bytes
 BLOCKS = 512  # with fewer blocks the reduced axis is split, to keep the whole GPU busy

@@ -10,7 +10,8 @@ from ..backend import register_impl
 
 ConstInt = ct.Constant[int]
 
-MOST = 256  # bins whose counts fit into the registers of a block
+MOST = 256  # bins that are counted in registers
+HELD = 16  # words of 8 bins that a lane has at most; for more bins further blocks read the same elements
 LANES = 128  # elements of a step, each counted by a lane of its own, of which 16 bits hold the sum
 STEPS = 15  # of a round, which 4 bits of a word hold
 ROUNDS = 17  # of a block, at most, which 8 bits of a word hold
@@ -25,7 +26,6 @@ HINTS = {  # by the words of 8 bins that a lane has; chosen by the registers tha
     4: {"occupancy": 6, "num_worker_warps": 4},
     8: {"occupancy": 5, "num_worker_warps": 4},
     16: {"occupancy": ct.ByTarget(sm_120=2, sm_121=2, default=3), "num_worker_warps": 4},
-    32: {"occupancy": 2, "num_worker_warps": 4},
 }
 MANY_HINTS = {"occupancy": 4, "num_worker_warps": 4}
 
@@ -52,13 +52,14 @@ def _add(Count, copy, places, counts):
 
 @ct.kernel
 def _bincount_kernel(X: ct.IndexedWithInt64, Count, bins: int, rounds: int, WORDS: ConstInt):
-    """Add the counts of `rounds` * STEPS * LANES elements of X (N,) to Count (1, bins).
+    """Add the counts of `rounds` * STEPS * LANES elements of X (N,) in WORDS * 8 bins to Count (1, bins).
 
     Each lane has counts of its own: 8 bins in the nibbles of a word, for as many elements as a nibble can count,
     then 4 bins in the bytes of each of two words. The lanes meet once, at the end.
     """
     start = ct.int64(ct.bid(0)) * (rounds * STEPS * LANES)
     rest = X.shape[0] - start
+    above = ct.bid(1) * WORDS  # words of smaller bins, which other blocks count
     lane = ct.arange(LANES, dtype=ct.int32)
     none = ()
     for _ in ct.static_iter(range(WORDS)):
@@ -73,7 +74,7 @@ def _bincount_kernel(X: ct.IndexedWithInt64, Count, bins: int, rounds: int, WORD
         nibbles = none
         for step in ct.static_iter(range(STEPS)):
             place = _places(txs[step], insides[step], bins)
-            word, one = place >> 3, 1 << ((place & 7) * 4)
+            word, one = (place >> 3) - above, 1 << ((place & 7) * 4)
             counted = ()
             for w in ct.static_iter(range(WORDS)):
                 counted += (nibbles[w] + ct.where(word == w, one, 0),)
@@ -84,7 +85,7 @@ def _bincount_kernel(X: ct.IndexedWithInt64, Count, bins: int, rounds: int, WORD
             odds += (odd[w] + ((nibbles[w] >> 4) & 0x0F0F0F0F),)
         even, odd = evens, odds
 
-    first = ct.arange(WORDS, dtype=ct.int32) * 8
+    first = (above + ct.arange(WORDS, dtype=ct.int32)) * 8
     for parity in ct.static_iter(range(2)):
         rows = ()
         for w in ct.static_iter(range(WORDS)):
@@ -144,8 +145,8 @@ def _count(x, bins):
         stream = torch.cuda.current_stream(x.device)
         if few:
             rounds = min(ct.cdiv(n, STEPS * LANES * BLOCKS), ROUNDS)
-            words = _power_of_two(ct.cdiv(bins, 8))
-            grid = (ct.cdiv(n, rounds * STEPS * LANES),)
+            words = min(_power_of_two(ct.cdiv(bins, 8)), HELD)
+            grid = (ct.cdiv(n, rounds * STEPS * LANES), ct.cdiv(bins, 8 * words))
             ct.launch(stream, grid, _hinted(words), (*arguments, rounds, words))
         else:
             grid = (min(ct.cdiv(n, TILE), MANY_BLOCKS),)

@@ -19,6 +19,7 @@ SUMS = 2048  # of parts that a block adds up at once
 COLUMNS = 8  # of such sums, where they are those of channels: as many as memory reads in one piece
 HINTS_SUMS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
 HINTS = {"occupancy": 8, "num_worker_warps": 8}
+HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
 
 
 def _load(A, index, tile):
@@ -208,7 +209,7 @@ def _group_norm_totals_kernel(
         _channel_totals(Columns, r - blocks, dW, dB, HAS_W, HAS_B, TILE_K, TILE_C)
 
 
-@ct.kernel(**HINTS)
+@ct.kernel(**HINTS_BACKWARD)
 def _group_norm_backward_kernel(
     dY: ct.IndexedWithInt64,
     X: ct.IndexedWithInt64,

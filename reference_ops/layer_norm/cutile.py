@@ -21,8 +21,8 @@ TILE_COLUMNS = 128  # width of a tile that walks down longer rows
 BLOCKS = 1024  # that sum the gradients of weight and bias then
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {  # by the elements that a block holds, at most; measured on sm_90
-    4096: {"occupancy": ct.ByTarget(sm_90=8, default=4), "num_worker_warps": 4},
-    8192: {"occupancy": 4, "num_worker_warps": 8},
+    4096: {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 4},
+    8192: {"occupancy": ct.ByTarget(sm_100=3, default=4), "num_worker_warps": 8},
     12288: {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8},
     16384: {"occupancy": 2, "num_worker_warps": 8},
 }

@@ -24,6 +24,7 @@ HINTS = {  # by the words that a block holds, at most; chosen by the registers t
     12288: {"occupancy": 2, "num_worker_warps": 8},
     16384: {"occupancy": ct.ByTarget(sm_90=2, default=1), "num_worker_warps": 8},
 }
+HINTS_LONG = {"occupancy": 2, "num_worker_warps": 8}
 
 
 def _load(X, index, tile):
@@ -96,7 +97,7 @@ def _quantize_fp8_kernel(
     ct.store(Scale, (m, r), scale.reshape((TILE_M, TILE_R)), allow_tma=False)
 
 
-@ct.kernel
+@ct.kernel(**HINTS_LONG)
 def _quantize_fp8_long_kernel(
     X: ct.IndexedWithInt64,
     Y: ct.IndexedWithInt64,
@@ -172,8 +173,7 @@ def _quantize(x, b, n, largest, values, scale):
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         if long:
-            hinted = _hinted(_quantize_fp8_long_kernel, BLOCK)
-            ct.launch(stream, grid, hinted, arguments)
+            ct.launch(stream, grid, _quantize_fp8_long_kernel, arguments)
         else:
             words = math.prod(tile) * tiles * x.element_size() // 4
             hinted = _hinted(_quantize_fp8_kernel, words)
