@@ -1,7 +1,6 @@
 """cuTile backend of conv_transpose2d."""
 
 import functools
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -66,9 +65,8 @@ def _conv_transpose2d_move_kernel(
     TILE_W: ConstInt,
     TILE_C: ConstInt,
 ):
-    """Target (N, H, W, C) = X moved by `before`, with zeros around it."""
-    tiles_w = ct.num_tiles(Target, 2, (1, 1, TILE_W, TILE_C))
-    tiles_c = ct.num_tiles(Target, 3, (1, 1, TILE_W, TILE_C))
+    """Target (N, H, W, C) = X (N, C, H, W) moved by `before`, with zeros around it."""
+    tiles_w, tiles_c = ct.cdiv(Target.shape[2], TILE_W), ct.cdiv(Target.shape[3], TILE_C)
     line, tile = ct.bid(0) // (tiles_w * tiles_c), ct.bid(0) % (tiles_w * tiles_c)
     w, c = tile // tiles_c, tile % tiles_c
     n, h = line // Target.shape[1], line % Target.shape[1]
@@ -77,60 +75,94 @@ def _conv_transpose2d_move_kernel(
     x = w * TILE_W - before[1] + ct.arange(TILE_W, dtype=ct.int32)
     channels = c * TILE_C + ct.arange(TILE_C, dtype=ct.int32)
     if CHANNELS_LAST:
-        tx = ct.gather(X, (n, h - before[0], x[:, None], channels[None, :]))
+        tx = ct.gather(X, (n, channels[None, :], h - before[0], x[:, None]))
     else:  # neighbours in memory are neighbours along W
-        tx = ct.gather(X, (n, h - before[0], x[None, :], channels[:, None])).transpose()
+        tx = ct.gather(X, (n, channels[:, None], h - before[0], x[None, :])).transpose()
     ct.store(Target, (n, h, w, c), tx.reshape((1, 1, TILE_W, TILE_C)))
+
+
+def _taps(start, AXIS):
+    """What element `start` of the result, and each one a multiple of the stride behind it, is summed of along an axis.
+
+    Returns the first of its taps, how many they are, and the element of X that meets the first.
+    """
+    STRIDE, STEP, GAP, KERNEL, INVERSE, BEFORE = AXIS
+    place = start + BEFORE
+    whole = place // (STRIDE // STEP)
+    first = whole * INVERSE % STEP
+    if KERNEL % STEP == 0:  # as many for each, which the compiler divides by at once
+        count = KERNEL // STEP
+    else:
+        count = ct.cdiv(KERNEL - first, STEP)
+    if STEP < STRIDE:  # no tap meets an element between multiples of a factor that stride and dilation have in common
+        count = ct.where(place % (STRIDE // STEP) == 0, count, 0)
+    return first, count, (whole - first * GAP) // STEP
 
 
 @ct.kernel(num_worker_warps=8)
 def _conv_transpose2d_kernel(
     X,
     Weight,
-    Out,
+    Out: ct.IndexedWithInt64,
     tiles: int,
-    KERNEL: ct.Constant,
-    STRIDE: ct.Constant,
-    DILATION: ct.Constant,
+    AXES: ct.Constant,
+    GROUPS: ConstInt,
     TILE: ct.Constant,
     TILE_O: ConstInt,
     TILE_C: ConstInt,
     PERSISTENT: ConstBool,
 ):
-    """Convolve X, padded and channels last, one tile to a block or, where PERSISTENT, several.
+    """Convolve X (N, H, W, groups * C) transposed, one tile to a block or, where PERSISTENT, several.
 
-    X is (N, H / stride, stride, W / stride, stride * C), Weight (groups, O, taps, C), Out (N, H, W, groups, O).
+    Weight is (groups * C, KH, KW, O), Out (N, groups * O, H, W). The elements of a tile of Out are as many
+    steps apart as the stride, since the same taps meet X there.
     """
     TILE_N, TILE_H, TILE_W = TILE
-    KERNEL_H, KERNEL_W = KERNEL
-    STRIDE_H, STRIDE_W = STRIDE
-    TAPS = KERNEL_H * KERNEL_W
-    TILE_OUT = (TILE_N, TILE_H, TILE_W, 1, TILE_O)
-    tiles_n, tiles_h = ct.num_tiles(Out, 0, TILE_OUT), ct.num_tiles(Out, 1, TILE_OUT)
-    tiles_w, tiles_o = ct.num_tiles(Out, 2, TILE_OUT), ct.num_tiles(Out, 4, TILE_OUT)
-    groups = Out.shape[3]
+    POSITIONS = TILE_N * TILE_H * TILE_W
+    AXIS_H, AXIS_W = AXES
+    STRIDE_H, STEP_H, GAP_H = AXIS_H[:3]
+    STRIDE_W, STEP_W, GAP_W = AXIS_W[:3]
+    # Only elements of Out need more than 32 bits.
+    channels, steps = ct.int32(Out.shape[1] // GROUPS), ct.cdiv(Weight.shape[0], GROUPS * TILE_C)
+    tiles_n, tiles_o = ct.int32(ct.cdiv(Out.shape[0], TILE_N)), ct.cdiv(channels, TILE_O)
+    tiles_h = ct.int32(ct.cdiv(Out.shape[2], STRIDE_H * TILE_H))
+    tiles_w = ct.int32(ct.cdiv(Out.shape[3], STRIDE_W * TILE_W))
     # Neighbouring taps read overlapping tiles of X.
-    windows = X.tiled_view((TILE_N, TILE_H, 1, TILE_W, TILE_C), padding_mode=ZERO, traversal_steps=(1, 1, 1, 1, TILE_C))
-    steps = ct.cdiv(Weight.shape[3], TILE_C)
+    TILE_X = (TILE_N, TILE_H, TILE_W, TILE_C)
+    windows = X.tiled_view(TILE_X, padding_mode=ZERO, traversal_steps=(TILE_N, 1, 1, TILE_C))
 
     def compute(tile):
         tile, o = tile // tiles_o, tile % tiles_o
-        tile, w = tile // tiles_w, tile % tiles_w
-        tile, h = tile // tiles_h, tile % tiles_h
+        tile, w = tile // STRIDE_W, tile % STRIDE_W
+        tile, h = tile // STRIDE_H, tile % STRIDE_H
+        tap_w, taps_w, first_w = _taps(w, AXIS_W)
+        tap_h, taps_h, first_h = _taps(h, AXIS_H)
+        tile, i = tile // tiles_w, tile % tiles_w * TILE_W
+        w, first_w = w + i * STRIDE_W, first_w + i
+        tile, i = tile // tiles_h, tile % tiles_h * TILE_H
+        h, first_h = h + i * STRIDE_H, first_h + i
         g, n = tile // tiles_n, tile % tiles_n
+        terms = taps_h * taps_w * steps
+        if h >= Out.shape[2] or w >= Out.shape[3]:
+            terms = 0  # such a tile has no elements
 
-        tacc = ct.zeros((TILE_N * TILE_H * TILE_W, TILE_O), ct.float32)
-        for step in range(TAPS * steps):
-            tap, c = step // steps, step % steps
-            y, x = tap // KERNEL_W * DILATION[0], tap % KERNEL_W * DILATION[1]
-            row, column = h * TILE_H + y // STRIDE_H, w * TILE_W + x // STRIDE_W
-            channel = (x % STRIDE_W * groups + g) * steps + c
-            tx = windows.load((n * TILE_N, row, y % STRIDE_H, column, channel))
-            tx = tx.reshape((TILE_N * TILE_H * TILE_W, TILE_C))
-            tweight = ct.load(Weight, (g, o, tap, c), (1, TILE_O, 1, TILE_C), padding_mode=ZERO)
-            tacc = ct.mma(tx, tweight.reshape((TILE_O, TILE_C)).transpose(), tacc)
+        tacc = ct.zeros((POSITIONS, TILE_O), ct.float32)
+        for step in range(terms):
+            tap, c = step // steps, g * steps + step % steps
+            y, x = tap // taps_w, tap % taps_w
+            tx = windows.load((n, first_h - y * GAP_H, first_w - x * GAP_W, c))
+            place = (c, tap_h + y * STEP_H, tap_w + x * STEP_W, o)
+            tweight = ct.load(Weight, place, (TILE_C, 1, 1, TILE_O), padding_mode=ZERO)
+            tx, tweight = tx.reshape((POSITIONS, TILE_C)), tweight.reshape((TILE_C, TILE_O))
+            tacc = ct.mma(tx, tweight, tacc)
 
-        ct.store(Out, (n, h, w, g, o), tacc.astype(Out.dtype).reshape(TILE_OUT))
+        position = ct.arange(POSITIONS, dtype=ct.int32)[:, None]
+        channel = o * TILE_O + ct.arange(TILE_O, dtype=ct.int32)[None, :]
+        image = n * TILE_N + position // (TILE_H * TILE_W)
+        y = h + position // TILE_W % TILE_H * STRIDE_H
+        x = w + position % TILE_W * STRIDE_W
+        elements = (image, g * channels + channel, y, x)
+        ct.scatter(Out, elements, tacc.astype(Out.dtype), mask=channel < channels)
 
     if PERSISTENT:
         for tile in range(ct.bid(0), tiles, ct.num_blocks(0)):
@@ -141,80 +173,8 @@ def _conv_transpose2d_kernel(
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _RANK = 2  # dimensions of an image
-_FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
-_MOST_LINES = 2**22  # of images in one launch, so that a grid holds the tiles of all
-
-
-@dataclass(frozen=True)
-class _Geometry:
-    """How a filter moves over an image; one number for each of H, W."""
-
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    sizes: tuple[int, ...]  # of the result
-    needed: tuple[int, ...]  # of the padded image
-
-
-@dataclass(frozen=True)
-class _Phase:
-    """Every stride-th element of the result along one axis: a convolution of x with some of the taps, in reverse."""
-
-    start: int  # first element of the result
-    stride: int
-    taps: tuple[int, ...]
-    step: int  # between taps
-    first: int  # element of x that the last tap meets first, negative where that is a zero before it
-    dilation: int
-    size: int
-
-    @property
-    def needed(self):
-        """What of x is read, from the first element on."""
-        return self.size + (max(len(self.taps), 1) - 1) * self.dilation
-
-
-def _phases(kernel, stride, dilation, padding, size):
-    """Split one axis of the result into its phases."""
-    common = math.gcd(dilation, stride)
-    phases = []
-    for start in range(min(stride, size)):
-        taps = tuple(tap for tap in range(kernel) if (start + padding - tap * dilation) % stride == 0)
-        first = (start + padding - taps[-1] * dilation) // stride if taps else 0
-        outputs = ct.cdiv(size - start, stride)
-        phases.append(_Phase(start, stride, taps, stride // common, first, dilation // common, outputs))
-    return tuple(phases)
-
-
-def _per_axis(name, value, least):
-    """One whole number for each axis of an image."""
-    numbers = (value,) * _RANK if isinstance(value, int) else tuple(value)
-    if len(numbers) != _RANK or not all(isinstance(number, int) and number >= least for number in numbers):
-        raise ValueError(f"{name} is {value}; it must be a whole number of at least {least}, or {_RANK} of them")
-    return numbers
-
-
-@functools.lru_cache(maxsize=4096)
-def _axes(shape, filters, stride, padding, output_padding, groups, dilation):
-    """Check the shapes of x and weight, and the options; return the sizes of the result and the phases of each axis."""
-    if len(shape) != 4:
-        raise ValueError(f"x has shape {shape}; it must be (N, C, H, W)")
-    if not isinstance(groups, int) or not 0 < groups <= shape[1] or shape[1] % groups:
-        raise ValueError(f"groups is {groups}; it must divide the {shape[1]} channels of x")
-    if len(filters) != 4 or filters[0] != shape[1]:
-        found = f"{filters} beside x {shape}"
-        raise ValueError(f"weight has shape {found}; it must be (C, O / groups, KH, KW)")
-    stride, dilation = _per_axis("stride", stride, 1), _per_axis("dilation", dilation, 1)
-    padding, more = _per_axis("padding", padding, 0), _per_axis("output_padding", output_padding, 0)
-    if any(n >= max(steps) for n, *steps in zip(more, stride, dilation, strict=True)):
-        found = f"{output_padding} beside stride {stride} and dilation {dilation}"
-        raise ValueError(f"output_padding is {found}; it must be less than one of them")
-    options = zip(shape[2:], filters[2:], stride, padding, dilation, more, strict=True)
-    sizes = tuple((n - 1) * step - 2 * zeros + (taps - 1) * gap + 1 + end for n, taps, step, zeros, gap, end in options)
-    if min(sizes) < 1 or min(filters[2:]) < 1:
-        raise ValueError(f"padding is {padding} beside x {shape} and weight {filters}; it leaves nothing of the result")
-    axes = zip(filters[2:], stride, dilation, padding, sizes, strict=True)
-    return sizes, tuple(_phases(*axis) for axis in axes)
+_FAR = 2**31  # what is out of reach of a kernel's 32-bit indices
+_MOST_BLOCKS = 2**24 - 1  # of a launch
 
 
 def _check_operands(**operands):
@@ -255,62 +215,136 @@ def _tiles(tile, shape):
     return math.prod(ct.cdiv(size, step) for size, step in zip(shape, tile, strict=True))
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How a convolution becomes a product of matrices."""
-
-    kernel: Any  # with its hints
-    blocks: int
-    channels: int  # of a group, padded
-    padded: tuple[int, ...]  # image (H, W, C)
-    windows: tuple[int, ...]  # the same as the kernel reads it, (H / stride, stride, W / stride, stride * C)
-    filters: tuple[int, ...]  # (groups, O, taps, C)
-    folded: bool  # whether all taps of a row are one
-    constants: tuple[Any, ...]
-
-
-@functools.lru_cache(maxsize=4096)
-def _plan(device, itemsize, images, in_channels, out_channels, groups, geometry):
-    """Choose tiles, hints and arrays for a convolution of this size; channels are those of one group."""
-    *_, step_h, step_w = strides = geometry.stride
-    *outer, kernel_w = taps = geometry.kernel
-    # The taps of a row are neighbours in memory: where there are few channels, they make one tap with more of them.
-    folded = groups == 1 and geometry.dilation[-1] == 1 and 1 < kernel_w <= 64 // in_channels
-    unit = 16 // itemsize  # elements in 16 bytes, of which TMA wants the strides to be multiples
-    step = unit // math.gcd(unit, step_w) if folded else unit
-    terms = _multiple(in_channels, step) * (kernel_w if folded else 1)
-
-    properties = torch.cuda.get_device_properties(device)
-    generations = CONFIGS[itemsize]
-    *depth, rows, columns = geometry.sizes
-    for config in generations[max(major for major in generations if major <= properties.major)]:
-        positions, tile_o, tile_c = config.tile
-        window = _window(positions, images, rows, columns)
-        tiles = _tiles((*window, tile_o), (images * math.prod(depth), rows, columns, out_channels)) * groups
-        if config.suits(properties.multi_processor_count, out_channels, tiles):
-            break
-    tile_c = max(32 // itemsize, min(tile_c, _power_of_two(terms)))
-    blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
-
-    if groups > 1 or (step_w > 1 and not folded):
-        step = tile_c  # no tile has channels of two groups, or of two columns
-    channels = _multiple(in_channels, step)
-    *depth, rows, columns = geometry.needed
-    rows, columns = _multiple(rows, step_h), _multiple(columns, step_w)
-    filters = (groups, out_channels, math.prod(taps), channels)
-    windows = (rows // step_h, step_h, columns // step_w, step_w * groups * channels)
-    if folded:
-        filters = (1, out_channels, math.prod(outer), _multiple(terms, unit))
-        windows = (*windows[:2], geometry.sizes[-1], terms)
-        taps, strides = (*outer, 1), (*strides[:-1], 1)
-    constants = (tiles, taps, strides, geometry.dilation, window, tile_o, tile_c, config.persistent)
-    padded = (*depth, rows, columns, groups * channels)
-    return _Plan(config.kernel, blocks, channels, padded, windows, filters, folded, constants)
-
-
 def _multiple(n, step):
     """Smallest multiple of `step` that is at least `n`."""
     return ct.cdiv(n, step) * step
+
+
+def _per_axis(name, value, least):
+    """One whole number for each axis of an image."""
+    numbers = (value,) * _RANK if isinstance(value, int) else tuple(value)
+    if len(numbers) != _RANK or not all(isinstance(number, int) and number >= least for number in numbers):
+        raise ValueError(f"{name} is {value}; it must be a whole number of at least {least}, or {_RANK} of them")
+    return numbers
+
+
+def _axes(shape, filters, stride, padding, output_padding, groups, dilation):
+    """Check shapes and options; return the kernel, stride, dilation, padding and size of the result along each axis."""
+    if len(shape) != 4:
+        raise ValueError(f"x has shape {tuple(shape)}; it must be (N, C, H, W)")
+    if not isinstance(groups, int) or not 0 < groups <= shape[1] or shape[1] % groups:
+        raise ValueError(f"groups is {groups}; it must divide the {shape[1]} channels of x")
+    if len(filters) != 4 or filters[0] != shape[1]:
+        found = f"{tuple(filters)} beside x {tuple(shape)}"
+        raise ValueError(f"weight has shape {found}; it must be (C, O / groups, KH, KW)")
+    stride, dilation = _per_axis("stride", stride, 1), _per_axis("dilation", dilation, 1)
+    padding, more = _per_axis("padding", padding, 0), _per_axis("output_padding", output_padding, 0)
+    if any(n >= max(steps) for n, *steps in zip(more, stride, dilation, strict=True)):
+        found = f"{output_padding} beside stride {stride} and dilation {dilation}"
+        raise ValueError(f"output_padding is {found}; it must be less than one of them")
+    options = zip(shape[2:], filters[2:], stride, padding, dilation, more, strict=True)
+    sizes = tuple((n - 1) * step - 2 * zeros + (taps - 1) * gap + 1 + end for n, taps, step, zeros, gap, end in options)
+    if min(sizes) < 1 or min(filters[2:]) < 1:
+        found = f"{padding} beside x {tuple(shape)} and weight {tuple(filters)}"
+        raise ValueError(f"padding is {found}; it leaves nothing of the result")
+    return tuple(zip(filters[2:], stride, dilation, padding, sizes, strict=True))
+
+
+def _reach(kernel, stride, dilation, padding, size):
+    """First element of x that is read along one axis, negative where that is a zero before it, and the end of all."""
+    starts, ends = [0], [1]
+    for element in range(min(stride, size)):
+        taps = [tap for tap in range(kernel) if (element + padding - tap * dilation) % stride == 0]
+        if taps:
+            starts.append((element + padding - taps[-1] * dilation) // stride)
+            ends.append((element + padding - taps[0] * dilation) // stride + ct.cdiv(size - element, stride))
+    return min(starts), max(ends)
+
+
+def _walk(kernel, stride, dilation, padding, before):
+    """What the kernel knows of one axis, with `before` zeros in front of x; see `_taps`."""
+    common = math.gcd(stride, dilation)
+    step, gap = stride // common, dilation // common  # between taps that meet x, and between what they meet
+    inverse = next(n for n in range(step) if n * gap % step == 1 % step)
+    return stride, step, gap, kernel, inverse, padding + before * stride
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a transposed convolution becomes a product of matrices."""
+
+    shape: tuple[int, ...]  # of the result
+    kernel: Any  # with its hints
+    blocks: int
+    constants: tuple[Any, ...]
+    channels: int  # of x, with zeros behind each group
+    before: tuple[int, ...]  # zeros in front of x along each axis
+    padded: tuple[int, ...]  # x (N, H, W, C) with all zeros
+    filters: tuple[int, ...]  # weight (C, KH, KW, O) with all zeros
+    whole: bool  # whether x has all that is read
+    far: bool  # whether so many images are out of reach of one launch
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(device, itemsize, shape, filters, *options):
+    """Choose tiles, hints and arrays for x and weight of these shapes."""
+    axes = _axes(shape, filters, *options)
+    images, groups, out_channels = shape[0], options[3], filters[1]
+    rows, columns = (ct.cdiv(size, stride) for _, stride, *_, size in axes)
+    phases = math.prod(stride for _, stride, *_ in axes)
+
+    properties = torch.cuda.get_device_properties(device)
+    generations = CONFIGS[itemsize]
+    for config in generations[max(major for major in generations if major <= properties.major)]:
+        positions, tile_o, tile_c = config.tile
+        window = _window(positions, images, rows, columns)
+        tiles = _tiles((*window, tile_o), (images, rows, columns, out_channels)) * groups * phases
+        if config.suits(properties.multi_processor_count, out_channels, tiles):
+            break
+    blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
+
+    channels = shape[1] // groups
+    # No tile has channels of two groups.
+    tile_c = min(tile_c, _power_of_two(channels) if groups == 1 else channels & -channels)
+    tile_c = max(32 // itemsize, tile_c)
+    if groups > 1:
+        channels = _multiple(channels, tile_c)
+    unit = 16 // itemsize  # elements in 16 bytes, of which TMA wants the strides to be multiples
+    reaches = [_reach(*axis) for axis in axes]
+    before = tuple(-start for start, _ in reaches)
+    padded = (images, *(end - start for start, end in reaches), _multiple(groups * channels, unit))
+    far = max(math.prod(shape), math.prod(padded)) >= _FAR or max(blocks, _moved(padded)[0]) > _MOST_BLOCKS
+    walks = tuple(_walk(*axis[:-1], zeros) for axis, zeros in zip(axes, before, strict=True))
+    return _Plan(
+        shape=(images, out_channels * groups, *(size for *_, size in axes)),
+        kernel=config.kernel,
+        blocks=blocks,
+        constants=(tiles, walks, groups, window, tile_o, tile_c, config.persistent),
+        channels=groups * channels,
+        before=before,
+        padded=padded,
+        filters=(groups * channels, *filters[2:], _multiple(out_channels, unit)),
+        whole=all(start == 0 and end <= size for (start, end), size in zip(reaches, shape[2:], strict=True)),
+        far=images > 1 and far,
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _moved(shape):
+    """Blocks that fill an array of this shape (N, H, W, C), and the tile of each along W and C."""
+    *lines, columns, channels = shape
+    tile_c = min(128, _power_of_two(channels))
+    tile_w = min(MOVED // tile_c, _power_of_two(columns))
+    return math.prod(lines) * ct.cdiv(columns, tile_w) * ct.cdiv(channels, tile_c), tile_w, tile_c
+
+
+def _move(stream, x, shape, before):
+    """Return x (N, C, H, W) as an array of this shape (N, H, W, C), moved by `before`, with zeros around it."""
+    target = x.new_empty(shape)
+    blocks, *tile = _moved(shape)
+    kernel = _conv_transpose2d_move_kernel
+    ct.launch(stream, (blocks,), kernel, (x, target, before, x.stride(1) == 1, *tile))
+    return target
 
 
 def _last(x):
@@ -318,13 +352,20 @@ def _last(x):
     return x.permute(0, 2, 3, 1)
 
 
-def _widened(x, size):
-    """Return x with zeros at the end of its last dimension, or x itself where that has the size."""
-    if x.shape[-1] == size:
-        return x
-    wide = x.new_zeros((*x.shape[:-1], size))
-    wide[..., : x.shape[-1]] = x
-    return wide
+def _readable(x):
+    """Whether TMA, which is many times as fast, can read x (N, C, H, W) as (N, H, W, C)."""
+    first, channel, *others = x.stride()
+    unit = 16 // x.element_size()
+    aligned = x.data_ptr() % 16 == 0 and all(step % unit == 0 for step in (first, *others))
+    return channel == 1 and aligned and max(others) < _FAR and (first < _FAR or x.shape[0] == 1)
+
+
+def _widened(x, axis, groups, channels):
+    """Return x with zeros behind each group of the channels along `axis`, so that they are so many."""
+    parts = x.movedim(axis, 0).unflatten(0, (groups, -1))
+    wide = x.new_zeros((groups, channels // groups, *parts.shape[2:]))
+    wide[:, : parts.shape[1]] = parts
+    return wide.flatten(0, 1).movedim(0, axis)
 
 
 def _shares_memory(out, *operands):
@@ -332,111 +373,22 @@ def _shares_memory(out, *operands):
     return any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
 
 
-def _overruns(out):
-    """Whether TMA, which stores 16 bytes at a time, would write beside `out`."""
-    unit = 16 // out.element_size()  # elements in 16 bytes
-    axes = {step: n for n, step in zip(out.shape, out.stride(), strict=True) if n > 1}
-    length = axes.pop(1, 0)  # of a row; one of a single element is stored without TMA
-    return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
-
-
-def _move(x, target, before):
-    """Copy x (N, H, W, C) into the target, `before` elements from its start, with zeros around it."""
-    *lines, columns, channels = target.shape
-    tile_c = min(128, _power_of_two(channels))
-    tile_w = min(MOVED // tile_c, _power_of_two(columns))
-    blocks = math.prod(lines) * ct.cdiv(columns, tile_w) * ct.cdiv(channels, tile_c)
-    arguments = (x, target, before, x.stride(-1) == 1, tile_w, tile_c)
-    kernel = _conv_transpose2d_move_kernel
-    ct.launch(torch.cuda.current_stream(x.device), (blocks,), kernel, arguments)
-    return target
-
-
-def _padded(x, sizes, plan, before, gapless):
-    """Return x (N, H, W, C), or a padded copy of these sizes; TMA wants it aligned, and is many times as fast."""
-    unit = 16 // x.element_size()
-    fits = not any(before) and all(size <= n for size, n in zip(sizes, x.shape[1:], strict=True))
-    aligned = x.data_ptr() % 16 == 0 and all(n % unit == 0 for n in x.stride()[:-1]) and max(x.stride()[1:]) < _FAR
-    gapless = x.stride(-1) == 1 and (not gapless or x.stride(-2) == x.shape[-1])
-    if fits and aligned and gapless:
-        return x
-    groups = plan.filters[0]
-    if groups > 1:
-        x = _widened(x.unflatten(-1, (groups, -1)), plan.channels).flatten(-2)
-    return _move(x, x.new_empty((x.shape[0], *sizes)), before)
-
-
-def _windows(x, plan, geometry):
-    """See x (N, H, W, C), with its padding, as the kernel reads it."""
-    *_, step_h, step_w = geometry.stride
-    *_, image, row, column, _ = x.stride()
-    count = x.shape[0]
-    image = image if count > 1 else step_h * row  # a stride that is never used may be beyond 32 bits
-    return x.as_strided((count, *plan.windows), (image, step_h * row, row, step_w * column, 1))
-
-
-def _filters(filters, plan):
-    """Return filters (O, H, W, C) as (groups, O, taps, C), with the channels of the windows."""
-    if plan.folded:
-        *outer, kernel_w, channels = filters.shape
-        wide = filters.new_zeros((*outer, plan.filters[-1]))
-        taps = wide[..., : kernel_w * plan.channels].unflatten(-1, (kernel_w, -1))
-        taps[..., :channels] = filters
-        return wide.view(plan.filters)
-    filters = _widened(filters, plan.channels).reshape(plan.filters)
-    return filters if filters.data_ptr() % 16 == 0 else filters.clone()
-
-
-def _grouped(array, groups):
-    """See an array of the shape of the result as (N, H, W, groups, O)."""
-    array = _last(array).unflatten(-1, (groups, -1))
-    if array.shape[0] == 1:  # a stride that is never used may be beyond 32 bits
-        array = array.as_strided(array.shape, (array.stride(1), *array.stride()[1:]))
-    return array
-
-
-def _convolve(x, weight, arrays, rest, groups, axes):
-    """Convolve x into the last of the arrays, which have its shape, in parts where a kernel's 32 bits do not reach."""
-    images, out = x.shape[0], arrays[-1]
-    far = max(x.numel(), out.numel()) >= _FAR or images * math.prod(out.shape[2:-1]) > _MOST_LINES
-    if images > 1 and far:
+def _convolve(stream, x, weight, arrays, rest, plan, options):
+    """Convolve x into the last of the arrays, which have its shape, in parts where one launch does not reach all."""
+    if plan.far:
         for x_half, *halves in zip(*(array.tensor_split(2) for array in (x, *arrays)), strict=True):
-            _convolve(x_half, weight, halves, rest, groups, axes)
+            plan = _plan(x.device, x.element_size(), x_half.shape, weight.shape, *options)
+            _convolve(stream, x_half, weight, halves, rest, plan, options)
         return
-    x = _last(x)
-    weight = weight.unflatten(0, (groups, -1)).movedim(1, -1).flatten(0, 1)  # (O, ..., C)
-    before = tuple(max(0, -min(phase.first for phase in axis)) for axis in axes)
-    needed = tuple(
-        zeros + max(phase.first + phase.needed for phase in axis) for zeros, axis in zip(before, axes, strict=True)
-    )
-    padded = {}  # by the number of channels, which some tiles want to be larger
-    for phases in itertools.product(*axes):
-        kernel = tuple(max(len(phase.taps), 1) for phase in phases)
-        dilation, sizes = tuple(phase.dilation for phase in phases), tuple(phase.size for phase in phases)
-        geometry = _Geometry(kernel, (1,) * len(kernel), dilation, sizes, tuple(phase.needed for phase in phases))
-        channels = (x.shape[-1] // groups, weight.shape[0] // groups)
-        plan = _plan(x.device, x.element_size(), images, *channels, groups, geometry)
-        if plan.channels not in padded:
-            padded[plan.channels] = _padded(x, (*needed, plan.padded[-1]), plan, before, False)
-        image, filters = padded[plan.channels], weight
-        if all(phase.taps for phase in phases):
-            for axis, (phase, zeros) in enumerate(zip(phases, before, strict=True), 1):
-                image = image.narrow(axis, zeros + phase.first, phase.needed)
-            taps = (slice(phase.taps[0], phase.taps[-1] + 1, phase.step) for phase in phases)
-            filters = weight[(slice(None), *taps)].flip(tuple(range(1, 1 + len(phases))))
-        else:  # no tap meets an element of x: the sum of nothing is zero, as is the product of zeros
-            image = x.new_zeros((images, *geometry.needed, image.shape[-1]))
-            filters = weight.new_zeros((weight.shape[0], *kernel, weight.shape[-1]))
-        part = (slice(None), slice(None), *(slice(phase.start, None, phase.stride) for phase in phases))
-        *others, target = (array[part] for array in arrays)
-        result = target
-        if _overruns(target):  # also into other phases, which may have been computed
-            result = x.new_empty(target.movedim(1, -1).shape).movedim(-1, 1)
-        parts = [_grouped(array, groups) for array in (*others, result)]
-        arguments = (_windows(image, plan, geometry), _filters(filters, plan), *parts, *rest)
-        ct.launch(torch.cuda.current_stream(x.device), (plan.blocks,), plan.kernel, (*arguments, *plan.constants))
-        if result is not target:
-            target.copy_(result)
+    if plan.channels > x.shape[1]:
+        groups = options[3]
+        x, weight = _widened(x, 1, groups, plan.channels), _widened(weight, 0, groups, plan.channels)
+    images = _last(x) if plan.whole and _readable(x) else _move(stream, x, plan.padded, plan.before)
+    if images.stride(0) >= _FAR:  # of a single image, where it is never used
+        images = images.as_strided(images.shape, (images.stride(1), *images.stride()[1:]))
+    filters = _last(weight) if _readable(weight) else _move(stream, weight, plan.filters, (0,) * _RANK)
+    arguments = (images, filters, *arrays, *rest, *plan.constants)
+    ct.launch(stream, (plan.blocks,), plan.kernel, arguments)
 
 
 @register_impl("conv_transpose2d", backend="cutile")
@@ -457,26 +409,22 @@ def conv_transpose2d(
     _check_operands(x=x, weight=weight)
     options = (stride, padding, output_padding, groups, dilation)
     options = [tuple(option) if isinstance(option, list) else option for option in options]
-    sizes, axes = _axes(tuple(x.shape), tuple(weight.shape), *options)
-    shape = (x.shape[0], weight.shape[1] * groups, *sizes)
-    channels_last = x.stride(1) == 1 < x.shape[1] and x.movedim(1, -1).is_contiguous()
+    plan = _plan(x.device, x.element_size(), x.shape, weight.shape, *options)
+    shape = plan.shape
     if out is None:
-        out = x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1) if channels_last else x.new_empty(shape)
-        direct = channels_last
+        channels_last = x.stride(1) == 1 < x.shape[1] and x.is_contiguous(memory_format=torch.channels_last)
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        out = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=memory_format)
     elif out.shape != shape or out.dtype != x.dtype or out.device != x.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
-    else:
-        direct = out.movedim(1, -1).is_contiguous() and not _shares_memory(out, x, weight)
     if out.numel() == 0:
         return out
-    result = out if direct else x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1)
+    result = torch.empty_like(out) if _shares_memory(out, x, weight) else out
     with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
         arrays = [result]
-        _convolve(x, weight, arrays, (), groups, axes)
-        if not direct and out.is_contiguous():  # rows of the result become columns
-            lines = result.movedim(1, -1).flatten(1, -2).mT
-            _move(lines[:, None], out.flatten(2)[:, None], (0,) * 2)
-        elif not direct:
+        _convolve(stream, x, weight, arrays, (), plan, options)
+        if result is not out:
             out.copy_(result)
     return out

@@ -97,12 +97,15 @@ def _softmax_backward_kernel(dY, Y, dX, TILE_M: ConstInt, TILE_R: ConstInt, TILE
     blocks = ct.cdiv(Y.shape[1], TILE_R)
     m, r = ct.bid(0) // blocks, ct.bid(0) % blocks
 
+    inside = ct.arange(TILE_N, dtype=ct.int32) < Y.shape[2] - (TILES - 1) * TILE_N
     tys, tdys = (), ()
+    for j in ct.static_iter(range(TILES)):
+        tys, tdys = (*tys, _load(Y, (m, r, j), tile)), (*tdys, _load(dY, (m, r, j), tile))
+    # Zero already; to say it, with `inside` from before the loads, spares a branch around each of them
+    tdys = (*tdys[:-1], ct.where(inside, tdys[-1], 0.0))
     dot = ct.zeros(tile, ct.static_eval(ct.float64 if Y.dtype == ct.float64 else ct.float32))
     for j in ct.static_iter(range(TILES)):
-        ty, tdy = _load(Y, (m, r, j), tile), _load(dY, (m, r, j), tile)
-        dot = dot + tdy * ty
-        tys, tdys = (*tys, ty), (*tdys, tdy)
+        dot = dot + tdys[j] * tys[j]
     dot = ct.sum(dot, 2, keepdims=True)
     for j in ct.static_iter(range(TILES)):
         tdx = tys[j] * (tdys[j] - dot)

@@ -21,6 +21,7 @@ class Test_ConvTranspose2d(common.PyTestCase):
     _arguments = [
         {"stride": 2, "padding": 1, "output_padding": 1},
         {"stride": 3, "dilation": 2},
+        {"stride": 4, "dilation": 6, "padding": 1},
         {"stride": (5, 1)},
         {"padding": (2, 0), "dilation": 2},
         {"stride": 2, "padding": 3},
