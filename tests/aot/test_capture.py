@@ -65,6 +65,14 @@ def test_further_arguments_are_tried_for_kernels_not_reached():
     assert {x.name for x in launches} == {"short", "long"}
 
 
+def test_further_arguments_are_tried_with_further_shapes():
+    def needs_both(recorder, x, flag=False):
+        recorder.launch(None, (1,), long if len(x) > 100 and flag else short, (x,))
+
+    tests = cases([(64,), (128,)], [(7,), (129,)], _arguments=[{"flag": True}])
+    assert {x.name for x in captured(needs_both, tests, kernels=("short", "long"))} == {"short", "long"}
+
+
 def test_backward_is_captured():
     class Double(torch.autograd.Function):
         @staticmethod

@@ -1,6 +1,7 @@
 """Run an operator's host function on the inputs of its tests and record what it launches."""
 
 import importlib
+import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -111,10 +112,12 @@ def capture(subject: Subject, recorder: Recorder, dtype: torch.dtype) -> list[La
 
 
 def _attempts(subject: Subject, shapes: list[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    arguments = getattr(subject.cases, "_arguments", ())
     yield from ((shape, {}) for shape in shapes)
-    yield from ((shape, arguments) for shape in shapes[:1] for arguments in getattr(subject.cases, "_arguments", ()))
+    yield from itertools.product(shapes[:1], arguments)
     if hasattr(subject.cases, "_huge"):
         yield subject.cases._huge, {}
+    yield from itertools.product(shapes[1:], arguments)
 
 
 def _run(subject: Subject, shape: Any, dtype: torch.dtype, arguments: dict[str, Any]) -> None:
