@@ -19,6 +19,8 @@ BLOCK = 4096  # elements of several short rows together, and of a tile of a row 
 HELD_BACKWARD = 36864  # words of 32 bits that a block holds for the gradients: the row, its gradient, and the sums
 TILE_COLUMNS = 128  # width of a tile that walks down longer rows
 BLOCKS = 1024  # that sum the gradients of weight and bias then
+SUMS = 2048  # of rows that a block adds up at once
+COLUMNS = 32  # of such sums
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {  # by the elements that a block holds, at most; measured on sm_90
     4096: {"occupancy": 3, "num_worker_warps": 4},
@@ -213,6 +215,27 @@ def _add_rms_norm_backward_kernel(
             ct.store(dB, (ct.bid(0), j), ct.sum(tdbs[j], 0, keepdims=True), allow_tma=False)
 
 
+def _total(Lines, j, TILE_M: ConstInt, TILE_N: ConstInt):
+    """Sum of columns of Lines (blocks, N)."""
+    tile = (TILE_M, TILE_N)
+    total = ct.zeros(tile, Lines.dtype)
+    for i in range(ct.cdiv(Lines.shape[0], TILE_M)):
+        total = total + ct.load(Lines, (i, j), tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+    return ct.sum(_wide(total), 0)
+
+
+@ct.kernel
+def _add_rms_norm_totals_kernel(
+    LinesW, LinesB, dW, dB, SUM_W: ConstBool, SUM_B: ConstBool, TILE_M: ConstInt, TILE_N: ConstInt
+):
+    """Gradients of weight and bias from the lines of all blocks."""
+    j = ct.bid(0)
+    if SUM_W:
+        ct.store(dW, (j,), _total(LinesW, j, TILE_M, TILE_N).astype(dW.dtype), allow_tma=False)
+    if SUM_B:
+        ct.store(dB, (j,), _total(LinesB, j, TILE_M, TILE_N).astype(dB.dtype), allow_tma=False)
+
+
 @ct.kernel
 def _add_rms_norm_long_backward_kernel(
     dY: ct.IndexedWithInt64,
@@ -356,14 +379,15 @@ def _weight_gradients(dy, x, statistics):
 
 
 @functools.cache
-def _backward_kernel(words):
-    """Kernel for blocks that hold so many words, and how many of them a multiprocessor runs at once."""
+def _backward_kernel(device, words):
+    """Kernel for blocks that hold so many words, and how many of them a device runs at once."""
     hints = HINTS_BACKWARD[next((most for most in HINTS_BACKWARD if most >= words), max(HINTS_BACKWARD))]
     kernel = _add_rms_norm_backward_kernel
-    return kernel.replace_hints(**hints), hints["occupancy"]
+    multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
+    return kernel.replace_hints(**hints), hints["occupancy"] * multiprocessors
 
 
-def _gradients(rows, weight, summed, *eps):
+def _gradients(rows, weight, bias, summed, *eps):
     """Write the gradient of rows (M, N) to the last of the arrays; return those of weight and bias, if `summed`."""
     dy, x = rows[0], rows[-2]
     wide = torch.promote_types(x.dtype, torch.float32)
@@ -375,12 +399,22 @@ def _gradients(rows, weight, summed, *eps):
         kernel = _hinted(_add_rms_norm_long_backward_kernel, ROW)
         _launch(blocks, kernel, *rows, w, *statistics, *eps, weight is not None, *constants)
         sums = _weight_gradients(dy, x, statistics) if any(summed) else summed
-        return [s if wanted else None for s, wanted in zip(sums, summed, strict=True)]
-    kernel, occupancy = _backward_kernel(words * math.prod(constants))
-    blocks = min(blocks, occupancy * torch.cuda.get_device_properties(x.device).multi_processor_count)
-    lines = torch.empty((2, blocks, x.shape[1]), dtype=wide, device=x.device)
-    _launch(blocks, kernel, *rows, w, *lines, *eps, weight is not None, *summed, *constants)
-    return [line.sum(0) if wanted else None for line, wanted in zip(lines, summed, strict=True)]
+        return [s.to(t.dtype) if wanted else None for t, s, wanted in zip((weight, bias), sums, summed, strict=True)]
+    kernel, most = _backward_kernel(x.device, words * math.prod(constants))
+    blocks, n = min(blocks, most), x.shape[1]
+    lines = [torch.empty((blocks, n), dtype=wide, device=x.device) for _ in range(max(summed.count(True), 1))]
+    lines = (lines[0], lines[-1])  # one stands in for that of what is not summed
+    dw, db = (torch.empty_like(t) if wanted else None for t, wanted in zip((weight, bias), summed, strict=True))
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        arguments = (*rows, w, *lines, *eps, weight is not None, *summed, *constants)
+        ct.launch(stream, (blocks,), kernel, arguments)
+        if any(summed):
+            tile_n = min(_power_of_two(n), COLUMNS)
+            tile_m = min(_power_of_two(blocks), SUMS // tile_n)
+            arguments = (*lines, w if dw is None else dw, w if db is None else db, *summed, tile_m, tile_n)
+            ct.launch(stream, (ct.cdiv(n, tile_n),), _add_rms_norm_totals_kernel, arguments)
+    return dw, db
 
 
 class _AddRmsNorm(torch.autograd.Function):
@@ -399,10 +433,9 @@ class _AddRmsNorm(torch.autograd.Function):
         summed = ctx.needs_input_grad[2:4]
         if x.numel():
             rows = [t.reshape(-1, x.shape[-1]) for t in (dy, ds, x, dx)]
-            sums = _gradients(rows, weight, summed, float(ctx.eps))
+            dw, db = _gradients(rows, weight, bias, summed, float(ctx.eps))
         else:
-            sums = [torch.zeros(x.shape[-1:], device=x.device) if wanted else None for wanted in summed]
-        dw, db = (None if s is None else s.to(t.dtype) for t, s in zip((weight, bias), sums, strict=True))
+            dw, db = (torch.zeros_like(t) if wanted else None for t, wanted in zip((weight, bias), summed, strict=True))
         return dx, dx, dw, db, None
 
 

@@ -481,7 +481,8 @@ class _Attention(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
         q, k, v, y, lse = ctx.saved_tensors
-        dq, dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+        empty = torch.empty_like if q.numel() and k.numel() else torch.zeros_like
+        dq, dk, dv = (empty(x, memory_format=torch.contiguous_format) for x in (q, k, v))
         if q.numel() and k.numel():
             arrays = [_readable(x) for x in (q, k, v, y, dy)]
             for part in _reachable(*arrays, lse, torch.empty_like(lse), dq, dk, dv):

@@ -15,6 +15,7 @@ ConstBool = ct.Constant[bool]
 
 WAVES = 1  # blocks for each place that the multiprocessors have; measured on sm_90
 MOST_SPLITS = 256
+UNSPLIT = 4  # tiles of keys, at most, that are not worth a second kernel
 COMBINED = 32  # parts that are combined at once
 ZERO = ct.PaddingMode.ZERO
 LOG2E = math.log2(math.e)
@@ -264,13 +265,14 @@ def _plan(device, itemsize, heads, rows, n, d):
     tile_m = min(config.tile[0], max(16, 1 << (rows - 1).bit_length()))
     blocks = heads * ct.cdiv(rows, tile_m)
     wanted = WAVES * (config.occupancy or 1) * properties.multi_processor_count // blocks
-    splits = max(1, min(wanted, ct.cdiv(n, config.tile[1]), MOST_SPLITS))
+    tiles = ct.cdiv(n, config.tile[1])
+    splits = max(1, min(wanted, tiles, MOST_SPLITS)) if tiles > UNSPLIT else 1
     constants = (tile_m, config.tile[1], tile_d, min(tile_d, config.depth))
     return config.kernel, splits, blocks * splits, constants
 
 
 def _launch(q, k, v, y, lengths, numbers, constants):
-    """Launch on Q, K, V and the result (B, HK, ...), batch by batch where the grid or 32-bit strides do not reach."""
+    """Launch on Q, K, V (B, HK, ...) and the result, batch by batch where the grid or 32-bit strides do not reach."""
     batch, heads, rows, d = q.shape
     far = any(x.stride(0) >= _FAR for x in (k, v))
     if batch > 1 and (far or batch * heads * rows > _MOST_BLOCKS):
@@ -284,7 +286,7 @@ def _launch(q, k, v, y, lengths, numbers, constants):
     result = y.view(batch * heads, 1, rows, d)
     part = result if splits == 1 else q.new_empty((batch * heads, splits, rows, d), dtype=torch.float32)
     lse = q.new_empty((batch * heads, splits, rows), dtype=torch.float32)
-    arrays = (q, k, v, part, lse, lse[:, 0, 0] if lengths is None else lengths)
+    arrays = (q, k, v, part, lse, lse if lengths is None else lengths)  # stands in for those that are not there
     with torch.cuda.device(q.device):
         stream = torch.cuda.current_stream(q.device)
         ct.launch(stream, (blocks,), kernel, (*arrays, *numbers, *tile, lengths is not None, *constants))
@@ -327,8 +329,8 @@ def attention_decode(
         scale = d**-0.5 if scale is None else scale
         numbers = (q.shape[2], min(window or most, most), scale / (softcap or 1.0), LOG2E * (softcap or scale))
         rows = q.reshape(*k.shape[:2], -1, d)  # of all heads that share one of the keys
-        arrays = (_readable(rows), _readable(k), _readable(v), y.view(rows.shape))
-        _launch(*arrays, lengths, numbers, (window is not None, softcap > 0))
+        arrays = (_readable(rows), _readable(k), _readable(v))
+        _launch(*arrays, y, lengths, numbers, (window is not None, softcap > 0))
     else:
         y.zero_()  # no key is seen
     return y if out is None or direct else out.copy_(y)

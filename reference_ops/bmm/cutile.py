@@ -212,7 +212,9 @@ def _check_operands(**operands):
 
 def _stacked(x, shared):
     """See x as (batch, rows, columns); a b that is shared makes all rows of a those of one matrix."""
-    return x.reshape(1, -1, x.shape[-1]) if shared else x.reshape(-1, *x.shape[-2:])
+    if shared:
+        return x.reshape(1, -1, x.shape[-1])
+    return x if x.ndim == 3 else x.reshape(-1, *x.shape[-2:])
 
 
 def _readable(x):
@@ -235,13 +237,33 @@ def _overruns(out):
     return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
 
 
+def _shares_memory(out, *operands):
+    """Whether writing the result could change an operand that is still read."""
+    return any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
+
+
+@functools.lru_cache(maxsize=4096)
+def _batch(a, b):
+    """Leading dimensions of the product of arrays of these shapes; raises ValueError where there is none."""
+    try:
+        batch = torch.broadcast_shapes(a[:-2], b[:-2])
+    except RuntimeError:
+        batch = None
+    if len(b) < 2 or b[-2] != a[-1] or batch is None:
+        found = f"{b} beside a {a}"
+        raise ValueError(f"b has shape {found}; it must be (..., K, N), and the leading dimensions broadcast")
+    return batch
+
+
 def _spread(x, batch):
     """Return x (..., rows, columns) as (stack, repeats): matrix i of the batch is stack[i // repeats % len(stack)]."""
+    if x.shape[:-2] == batch:
+        return _stacked(x, False), 1
     sizes = (1,) * (len(batch) + 2 - x.ndim) + x.shape[:-2]
     own = [axis for axis, size in enumerate(sizes) if size > 1]
     if own and sizes[own[0] : own[-1] + 1] != batch[own[0] : own[-1] + 1]:  # repeated between its own dimensions
         return x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]), 1
-    return x.reshape(-1, *x.shape[-2:]), math.prod(batch[own[-1] + 1 :]) if own else 1
+    return _stacked(x, False), math.prod(batch[own[-1] + 1 :]) if own else 1
 
 
 def _stacks(a, b, batch):
@@ -254,7 +276,7 @@ def _stacks(a, b, batch):
 
 def _near(x):
     """The same array with a stride that a kernel can hold: that of a batch of one is never used."""
-    return x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:])) if x.stride(0) >= _FAR else x
+    return x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:]))
 
 
 def _launch(arrays, rest, repeats):
@@ -262,13 +284,15 @@ def _launch(arrays, rest, repeats):
     device, itemsize = arrays[0].device, arrays[0].element_size()
     batch, rows, columns = size = arrays[-1].shape
     kernel, blocks, tiles, constants = _plan(device, itemsize, *size)
-    if batch > 1 and (any(x.stride(0) >= _FAR for x in arrays) or tiles > _MOST_TILES):
+    far = any(x.stride(0) >= _FAR for x in arrays)
+    if batch > 1 and (far or tiles > _MOST_TILES):
         numbers = torch.arange(batch, device=device)
         whole = [x if len(x) == batch else x[numbers // n % len(x)] for x, n in zip(arrays[:2], repeats, strict=True)]
         for half in zip(*(x.tensor_split(2) for x in (*whole, *arrays[2:])), strict=True):
             _launch(half, rest, (1, 1))
         return
-    arrays = [_near(x) for x in arrays]
+    if far:
+        arrays = [_near(x) for x in arrays]
     tile, parts, splits, length = _splits(device, itemsize, *size, arrays[0].shape[2])
     with torch.cuda.device(device):
         stream = torch.cuda.current_stream(device)
@@ -299,13 +323,7 @@ def bmm(
     _check_operands(a=a, b=b)
     if a.ndim < 2:
         raise ValueError(f"a has shape {tuple(a.shape)}; it must be (..., M, K)")
-    try:
-        batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except RuntimeError:
-        batch = None
-    if b.ndim < 2 or b.shape[-2] != a.shape[-1] or batch is None:
-        found = f"{tuple(b.shape)} beside a {tuple(a.shape)}"
-        raise ValueError(f"b has shape {found}; it must be (..., K, N), and the leading dimensions broadcast")
+    batch = _batch(tuple(a.shape), tuple(b.shape))
     shape = (*batch, a.shape[-2], b.shape[-1])
     if out is None:
         out = torch.empty(shape, dtype=a.dtype, device=a.device)
@@ -317,12 +335,11 @@ def bmm(
         direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
         # A matrix of a stack may be launched alone
         direct = direct and not _overruns(out.flatten(0, -3)[-1:] if out.ndim > 2 else out)
+        direct = direct and not _shares_memory(out, a, b)
     if out.numel() == 0:
         return out
     if a.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         a, b = a.new_zeros((*a.shape[:-1], 1)), b.new_zeros((*b.shape[:-2], 1, b.shape[-1]))
-    if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (a, b)):
-        direct = False  # an operand shares its memory
     result = out if direct else torch.empty_like(out, memory_format=torch.contiguous_format)
     arrays, repeats = _stacks(a, b, batch)
     arrays += [_stacked(result, b.ndim == 2)]

@@ -362,7 +362,7 @@ def _overruns(out):
     return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
 
 
-def _move(x, target, before):
+def _move(stream, x, target, before):
     """Copy x (N, H, W, C) into the target, `before` elements from its start, with zeros around it."""
     *lines, columns, channels = target.shape
     tile_c = min(128, _power_of_two(channels))
@@ -370,22 +370,22 @@ def _move(x, target, before):
     blocks = math.prod(lines) * ct.cdiv(columns, tile_w) * ct.cdiv(channels, tile_c)
     arguments = (x, target, before, x.stride(-1) == 1, tile_w, tile_c)
     kernel = _conv2d_move_kernel
-    ct.launch(torch.cuda.current_stream(x.device), (blocks,), kernel, arguments)
+    ct.launch(stream, (blocks,), kernel, arguments)
     return target
 
 
-def _padded(x, sizes, plan, before, gapless):
+def _padded(stream, x, sizes, plan, before, gapless):
     """Return x (N, H, W, C), or a padded copy of these sizes; TMA wants it aligned, and is many times as fast."""
     unit = 16 // x.element_size()
-    fits = not any(before) and all(size <= n for size, n in zip(sizes, x.shape[1:], strict=True))
-    aligned = x.data_ptr() % 16 == 0 and all(n % unit == 0 for n in x.stride()[:-1]) and max(x.stride()[1:]) < _FAR
-    gapless = x.stride(-1) == 1 and (not gapless or x.stride(-2) == x.shape[-1])
-    if fits and aligned and gapless:
-        return x
+    if not any(before) and all(size <= n for size, n in zip(sizes, x.shape[1:], strict=True)):
+        aligned = x.data_ptr() % 16 == 0 and all(n % unit == 0 for n in x.stride()[:-1]) and max(x.stride()[1:]) < _FAR
+        gapless = x.stride(-1) == 1 and (not gapless or x.stride(-2) == x.shape[-1])
+        if aligned and gapless:
+            return x
     groups = plan.filters[0]
     if groups > 1:
         x = _widened(x.unflatten(-1, (groups, -1)), plan.channels).flatten(-2)
-    return _move(x, x.new_empty((x.shape[0], *sizes)), before)
+    return _move(stream, x, x.new_empty((x.shape[0], *sizes)), before)
 
 
 def _windows(x, plan, geometry):
@@ -411,17 +411,33 @@ def _filters(filters, plan):
 
 def _grouped(array, groups):
     """See an array of the shape of the result as (N, H, W, groups, O)."""
-    array = _last(array).unflatten(-1, (groups, -1))
-    if array.shape[0] == 1:  # a stride that is never used may be beyond 32 bits
-        array = array.as_strided(array.shape, (array.stride(1), *array.stride()[1:]))
-    return array
+    images, channels, rows, columns = array.shape
+    image, channel, row, column = array.stride()
+    own = channels // groups
+    image = image if images > 1 else row  # a stride that is never used may be beyond 32 bits
+    return array.as_strided((images, rows, columns, groups, own), (image, row, column, own * channel, channel))
 
 
-def _convolve_depthwise(x, weight, arrays, rest, geometry):
+def _run(out, result, x, weight, *arguments):
+    """Convolve x into the result, and write that to `out` where it is another tensor."""
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        _convolve(stream, x, weight, *arguments)
+        if out is not result and out.is_contiguous():  # rows of the result become columns
+            images, channels = out.shape[:2]
+            positions = math.prod(out.shape[2:])
+            steps = (channels * positions,) * 2
+            lines = result.as_strided((images, 1, channels, positions), (*steps, 1, channels))
+            _move(stream, lines, out.view(lines.shape), (0, 0))
+        elif out is not result:
+            out.copy_(result)
+
+
+def _convolve_depthwise(stream, x, weight, arrays, rest, geometry):
     """Convolve x where each channel has a filter of its own."""
     x, before = _last(x), geometry.before
     if x.stride(-1) != 1:
-        x = _move(x, x.new_empty((x.shape[0], *geometry.needed, x.shape[-1])), before)
+        x = _move(stream, x, x.new_empty((x.shape[0], *geometry.needed, x.shape[-1])), before)
         before = (0,) * len(before)
     filters = weight.flatten(1).mT.contiguous()
     arrays = [_last(array) for array in arrays]
@@ -431,27 +447,27 @@ def _convolve_depthwise(x, weight, arrays, rest, geometry):
     arguments = (x, filters, *arrays, *rest, before)
     constants = (geometry.kernel, geometry.stride, geometry.dilation, tile)
     kernel = _conv2d_depthwise_kernel
-    ct.launch(torch.cuda.current_stream(x.device), (tiles,), kernel, (*arguments, *constants))
+    ct.launch(stream, (tiles,), kernel, (*arguments, *constants))
 
 
-def _convolve(x, weight, arrays, rest, groups, geometry):
+def _convolve(stream, x, weight, arrays, rest, groups, geometry):
     """Convolve x into the last of the arrays, which have its shape, in parts where a kernel's 32 bits do not reach."""
     images, out = x.shape[0], arrays[-1]
     far = max(x.numel(), out.numel()) >= _FAR or images * math.prod(geometry.needed[:-1]) > _MOST_LINES
     if images > 1 and far:
         for x_half, *halves in zip(*(array.tensor_split(2) for array in (x, *arrays)), strict=True):
-            _convolve(x_half, weight, halves, rest, groups, geometry)
+            _convolve(stream, x_half, weight, halves, rest, groups, geometry)
         return
     if groups == x.shape[1] == out.shape[1]:
-        _convolve_depthwise(x, weight, arrays, rest, geometry)
+        _convolve_depthwise(stream, x, weight, arrays, rest, geometry)
         return
     plan = _plan(x.device, x.element_size(), images, weight.shape[1], weight.shape[0] // groups, groups, geometry)
-    images = _padded(_last(x), plan.padded, plan, geometry.before, geometry.stride[-1] > 1)
+    images = _padded(stream, _last(x), plan.padded, plan, geometry.before, geometry.stride[-1] > 1)
     windows = _windows(images, plan, geometry)
     filters = _filters(_last(weight), plan)
     arrays = [_grouped(array, groups) for array in arrays]
     arguments = (windows, filters, *arrays, *rest)
-    ct.launch(torch.cuda.current_stream(x.device), (plan.blocks,), plan.kernel, (*arguments, *plan.constants))
+    ct.launch(stream, (plan.blocks,), plan.kernel, (*arguments, *plan.constants))
 
 
 @register_impl("conv2d", backend="cutile")
@@ -472,25 +488,21 @@ def conv2d(
     options = [tuple(option) if isinstance(option, list) else option for option in (stride, padding, dilation)]
     geometry = _geometry(tuple(x.shape), tuple(weight.shape), *options, groups)
     shape = (x.shape[0], weight.shape[0], *geometry.sizes)
-    channels_last = x.stride(1) == 1 < x.shape[1] and x.movedim(1, -1).is_contiguous()
     if out is None:
-        out = x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1) if channels_last else x.new_empty(shape)
-        direct = channels_last
+        direct = x.stride(1) == 1 < x.shape[1] and x.is_contiguous(memory_format=torch.channels_last)
+        result = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
+        out = result if direct else x.new_empty(shape)
     elif out.shape != shape or out.dtype != x.dtype or out.device != x.device:
         found = f"{tuple(out.shape)} of {out.dtype} on {out.device}"
         raise ValueError(f"out is {found}; it must be {shape} of {x.dtype} on {x.device}")
     else:
         direct = out.movedim(1, -1).is_contiguous() and not _shares_memory(out, x, weight)
         direct = direct and not _overruns(out[-1:])  # images may be launched one by one
+        result = out
+        if not direct:
+            result = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
     if out.numel() == 0:
         return out
-    result = out if direct else x.new_empty((shape[0], *shape[2:], shape[1])).movedim(-1, 1)
-    with torch.cuda.device(x.device):
-        arrays = [result]
-        _convolve(x, weight, arrays, (), groups, geometry)
-        if not direct and out.is_contiguous():  # rows of the result become columns
-            lines = result.movedim(1, -1).flatten(1, -2).mT
-            _move(lines[:, None], out.flatten(2)[:, None], (0,) * 2)
-        elif not direct:
-            out.copy_(result)
+    arrays = [result]
+    _run(out, result, x, weight, arrays, (), groups, geometry)
     return out

@@ -1,5 +1,6 @@
 """cuTile backend of group_norm."""
 
+import functools
 import math
 from typing import Any
 
@@ -13,6 +14,7 @@ ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
 BLOCK = 4096  # elements of a tile
+WHOLE = 16  # tiles of a row, at most, that one block normalizes alone
 BLOCKS = 1024  # that sum, at least, where the input is large enough
 PARTS = 128  # of one sum, at most
 SUMS = 2048  # of parts that a block adds up at once
@@ -32,20 +34,13 @@ def _inside(A, axis, i, TILE: ConstInt):
     return ct.int32(ct.minimum(A.shape[axis] - ct.int64(i) * TILE, TILE))
 
 
-@ct.kernel(**HINTS_SUMS)
-def _group_norm_moments_kernel(
-    X: ct.IndexedWithInt64, Count, Mean, Square, chunks: int, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: ConstInt
-):
-    """Over a part of each row of X (R, B, S): how many elements, their mean, and the squares around it (R, parts)."""
-    rows = ct.int32(ct.cdiv(X.shape[0], TILE_R))
+def _moments(X, r, begin, end, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: ConstInt):
+    """Over the tiles from `begin` to `end` of rows of X (R, B, S): elements, their mean, and the squares around it."""
     steps = ct.int32(ct.cdiv(X.shape[2], TILE_S))
-    r, part = ct.bid(0) % rows, ct.bid(0) // rows
-    begin = part * chunks
-    end = ct.minimum(begin + chunks, ct.int32(ct.cdiv(X.shape[1], TILE_B)) * steps)
     flat = (TILE_R, TILE_B * TILE_S)
     row, column = ct.arange(TILE_B, dtype=ct.int32)[:, None], ct.arange(TILE_S, dtype=ct.int32)[None, :]
 
-    # Sums around the mean of the first tile, near enough to the part's that no digits cancel
+    # Sums around the mean of the first tile, near enough to that of all that no digits cancel
     b, s = begin // steps, begin % steps
     pivot = ct.sum(_load(X, (r, b, s), (TILE_R, TILE_B, TILE_S)).reshape(flat), 1, keepdims=True)
     pivot = pivot / (_inside(X, 1, b, TILE_B) * _inside(X, 2, s, TILE_S))
@@ -63,20 +58,75 @@ def _group_norm_moments_kernel(
         square = square + tx * tx
     shift = ct.sum(total, 1, keepdims=True) / count
     square = ct.sum(square, 1, keepdims=True) - count * shift * shift
-    ct.store(Count, (r, part), ct.full((TILE_R, 1), count, ct.float32), allow_tma=False)
-    ct.store(Mean, (r, part), pivot + shift, allow_tma=False)
-    ct.store(Square, (r, part), square, allow_tma=False)
+    return count, pivot + shift, square
+
+
+@ct.kernel(**HINTS_SUMS)
+def _group_norm_rows_kernel(
+    X: ct.IndexedWithInt64,
+    Y: ct.IndexedWithInt64,
+    W: ct.IndexedWithInt64,
+    B: ct.IndexedWithInt64,
+    Mean: ct.IndexedWithInt64,
+    Var: ct.IndexedWithInt64,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    HAS_B: ConstBool,
+    KEEP: ConstBool,
+    GROUPS: ConstInt,
+    TILE_R: ConstInt,
+    TILE_B: ConstInt,
+    TILE_S: ConstInt,
+):
+    """Normalize whole rows of X (R, B, S)."""
+    r = ct.bid(0)
+    tile = (TILE_R, TILE_B, TILE_S)
+    steps = ct.int32(ct.cdiv(X.shape[2], TILE_S))
+    tiles = ct.int32(ct.cdiv(X.shape[1], TILE_B)) * steps
+    count, mean, square = _moments(X, r, 0, tiles, TILE_R, TILE_B, TILE_S)
+    if KEEP:
+        ct.store(Mean, (r,), mean.reshape((TILE_R,)), allow_tma=False)
+        ct.store(Var, (r,), (square / count).reshape((TILE_R,)), allow_tma=False)
+    mean = mean[:, :, None]
+    rstd = ct.rsqrt(square / count + EPS)[:, :, None]
+    row = (r * TILE_R + ct.arange(TILE_R, dtype=ct.int32))[:, None, None]
+    for i in range(tiles):
+        index = (r, i // steps, i % steps)
+        member = (i // steps * TILE_B + ct.arange(TILE_B, dtype=ct.int32))[None, :, None]
+        channel = row % GROUPS * ct.int32(X.shape[1]) + member
+        ty = (_load(X, index, tile) - mean) * rstd
+        if HAS_W:
+            ty = ty * ct.gather(W, channel).astype(ct.float32)
+        if HAS_B:
+            ty = ty + ct.gather(B, channel).astype(ct.float32)
+        ct.store(Y, index, ty.astype(Y.dtype), allow_tma=False)
+
+
+@ct.kernel(**HINTS_SUMS)
+def _group_norm_moments_kernel(
+    X: ct.IndexedWithInt64, Moments, chunks: int, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: ConstInt
+):
+    """Over a part of each row of X (R, B, S): elements, their mean, and the squares around it (3, R, parts)."""
+    rows = ct.int32(ct.cdiv(X.shape[0], TILE_R))
+    tiles = ct.int32(ct.cdiv(X.shape[1], TILE_B)) * ct.int32(ct.cdiv(X.shape[2], TILE_S))
+    r, part = ct.bid(0) % rows, ct.bid(0) // rows
+    end = ct.minimum((part + 1) * chunks, tiles)
+    count, mean, square = _moments(X, r, part * chunks, end, TILE_R, TILE_B, TILE_S)
+    ct.store(Moments, (0, r, part), ct.full((1, TILE_R, 1), count, ct.float32), allow_tma=False)
+    ct.store(Moments, (1, r, part), mean[None], allow_tma=False)
+    ct.store(Moments, (2, r, part), square[None], allow_tma=False)
 
 
 @ct.kernel
-def _group_norm_statistics_kernel(Counts, Means, Squares, Mean, Var, TILE_R: ConstInt, TILE_P: ConstInt):
-    """Mean and variance of each row from those of its parts (R, parts)."""
-    r, tile = ct.bid(0), (TILE_R, TILE_P)
-    counts, means = _load(Counts, (r, 0), tile), _load(Means, (r, 0), tile)
-    count = ct.sum(counts, 1)
-    mean = ct.sum(counts * means, 1) / count
-    shift = means - mean[:, None]
-    square = ct.sum(_load(Squares, (r, 0), tile) + counts * shift * shift, 1)
+def _group_norm_statistics_kernel(Moments, Mean, Var, TILE_R: ConstInt, TILE_P: ConstInt):
+    """Mean and variance of each row from those of its parts (3, R, parts)."""
+    r, tile = ct.bid(0), (1, TILE_R, TILE_P)
+    counts, means = _load(Moments, (0, r, 0), tile), _load(Moments, (1, r, 0), tile)
+    count = ct.sum(counts, 2)
+    mean = ct.sum(counts * means, 2) / count
+    shift = means - mean[:, :, None]
+    square = ct.sum(_load(Moments, (2, r, 0), tile) + counts * shift * shift, 2)
+    mean, square, count = mean.reshape((TILE_R,)), square.reshape((TILE_R,)), count.reshape((TILE_R,))
     ct.store(Mean, (r,), mean, allow_tma=False)
     ct.store(Var, (r,), square / count, allow_tma=False)
 
@@ -217,8 +267,7 @@ def _group_norm_backward_kernel(
     Mean,
     Var,
     W,
-    Slope,
-    Offset,
+    Totals,
     EPS: ConstFloat,
     HAS_W: ConstBool,
     GROUP: ConstInt,
@@ -235,7 +284,7 @@ def _group_norm_backward_kernel(
     if HAS_W:
         tdx = tdx * ct.gather(W, channel).astype(ct.float32)
     tx = (_load(X, index, tile) - ct.gather(Mean, row)) * rstd
-    tdx = (tdx - ct.gather(Offset, row) - tx * ct.gather(Slope, row)) * rstd
+    tdx = (tdx - ct.gather(Totals, (1, row)) - tx * ct.gather(Totals, (0, row))) * rstd
     ct.store(dX, index, tdx.astype(dX.dtype), allow_tma=False)
 
 
@@ -249,25 +298,21 @@ def _power_of_two(n):
 
 def _positions(t):
     """View (N, C, S) of a tensor (N, C, ...)."""
-    return t.reshape(*t.shape[:2], math.prod(t.shape[2:]))
+    return t if t.ndim == 3 else t.reshape(*t.shape[:2], -1)
 
 
-def _tile(t):
-    """Powers of two for the three axes of `t`: as much of memory in one piece as a block takes."""
+def _rows(t, group):
+    """View (R, GROUP, S) of a tensor (N, C, ...)."""
+    return t.reshape(t.shape[0] * t.shape[1] // group, group, -1)
+
+
+@functools.lru_cache(maxsize=4096)
+def _tiled(shape, strides):
+    """Powers of two for three axes, as much of memory in one piece as a block takes, and how many tiles of them."""
     tile = [1, 1, 1]
-    for d in sorted(range(3), key=lambda d: (t.stride(d), -d)):
-        tile[d] = min(_power_of_two(t.shape[d]), BLOCK // math.prod(tile))
-    return tile
-
-
-def _blocks(t, tile):
-    return math.prod(ct.cdiv(n, size) for n, size in zip(t.shape, tile, strict=True))
-
-
-def _launch(blocks, kernel, *arguments):
-    device = arguments[0].device
-    with torch.cuda.device(device):
-        ct.launch(torch.cuda.current_stream(device), (blocks,), kernel, arguments)
+    for d in sorted(range(3), key=lambda d: (strides[d], -d)):
+        tile[d] = min(_power_of_two(shape[d]), BLOCK // math.prod(tile))
+    return tuple(tile), [ct.cdiv(n, size) for n, size in zip(shape, tile, strict=True)]
 
 
 def _split(blocks, tiles):
@@ -276,53 +321,74 @@ def _split(blocks, tiles):
     return chunks, ct.cdiv(tiles, chunks)
 
 
-def _statistics(rows):
+def _statistics(stream, rows):
     """Mean and biased variance of rows (R, B, S)."""
-    r, b, s = _tile(rows)
-    blocks, tiles = ct.cdiv(rows.shape[0], r), ct.cdiv(rows.shape[1], b) * ct.cdiv(rows.shape[2], s)
-    chunks, parts = _split(blocks, tiles)
-    sums = torch.empty((3, rows.shape[0], parts), dtype=torch.float32, device=rows.device).unbind()
-    mean, var = torch.empty((2, rows.shape[0]), dtype=torch.float32, device=rows.device)
-    _launch(blocks * parts, _group_norm_moments_kernel, rows, *sums, chunks, r, b, s)
-    p = _power_of_two(parts)
-    r = min(_power_of_two(rows.shape[0]), SUMS // p)
-    arguments = (*sums, mean, var, r, p)
-    _launch(ct.cdiv(rows.shape[0], r), _group_norm_statistics_kernel, *arguments)
+    tile, (blocks, *tiles) = _tiled(rows.shape, rows.stride())
+    chunks, parts = _split(blocks, math.prod(tiles))
+    r = len(rows)
+    moments = torch.empty((3, r, parts), dtype=torch.float32, device=rows.device)
+    mean, var = (torch.empty(r, dtype=torch.float32, device=rows.device) for _ in range(2))
+    kernel = _group_norm_moments_kernel
+    ct.launch(stream, (blocks * parts,), kernel, (rows, moments, chunks, *tile))
+    tile_p = _power_of_two(parts)
+    tile_r = min(_power_of_two(r), SUMS // tile_p)
+    kernel = _group_norm_statistics_kernel
+    ct.launch(stream, (ct.cdiv(r, tile_r),), kernel, (moments, mean, var, tile_r, tile_p))
     return mean, var
 
 
-def _normalize(x, mean, var, weight, bias, eps, group, out=None):
+def _normalize(stream, x, y, mean, var, weight, bias, eps, group):
+    """Write x, normalized by these statistics, to y."""
+    a, b = _positions(x), _positions(y)
+    w, v = (mean if t is None else t for t in (weight, bias))  # the mean stands in for one that is not there
+    tile, tiles = _tiled(a.shape, a.stride())
+    arguments = (a, b, mean, var, w, v, eps, weight is not None, bias is not None, group, *tile)
+    ct.launch(stream, (math.prod(tiles),), _group_norm_kernel, arguments)
+
+
+def _forward(x, weight, bias, eps, group, keep=False, out=None):
+    """The result, with the statistics of each row where they are to be kept."""
     # Through a tensor of its own where `out` is strided or may overlap an input
-    tensors = [t for t in (x, mean, var, weight, bias) if t is not None]
-    shared = out is not None and out.untyped_storage().data_ptr() in [t.untyped_storage().data_ptr() for t in tensors]
-    direct = out is not None and out.is_contiguous() and not shared
+    tensors = [t for t in (x, weight, bias) if t is not None and out is not None]
+    storages = [t.untyped_storage().data_ptr() for t in tensors]
+    direct = out is not None and out.is_contiguous() and out.untyped_storage().data_ptr() not in storages
     y = out if direct else torch.empty_like(x, memory_format=torch.contiguous_format)
+    mean, var = (x, x)
     if x.numel():
-        a, b = _positions(x), _positions(y)
-        w, v = (mean if t is None else t for t in (weight, bias))  # the mean stands in for one that is not there
-        tile = _tile(a)
-        arguments = (a, b, mean, var, w, v, float(eps), weight is not None, bias is not None, group, *tile)
-        _launch(_blocks(a, tile), _group_norm_kernel, *arguments)
-    return y if out is None or direct else out.copy_(y)
+        with torch.cuda.device(x.device):
+            stream = torch.cuda.current_stream(x.device)
+            rows = _rows(x, group)
+            tile, (blocks, *tiles) = _tiled(rows.shape, rows.stride())
+            if math.prod(tiles) <= WHOLE:
+                if keep:
+                    mean, var = (torch.empty(len(rows), dtype=torch.float32, device=x.device) for _ in range(2))
+                w, v = (x if t is None else t for t in (weight, bias))  # stands in for one that is not there
+                arguments = (rows, _rows(y, group), w, v, mean, var, eps)
+                constants = (weight is not None, bias is not None, keep, x.shape[1] // group, *tile)
+                kernel = _group_norm_rows_kernel
+                ct.launch(stream, (blocks,), kernel, (*arguments, *constants))
+            else:
+                mean, var = _statistics(stream, rows)
+                _normalize(stream, x, y, mean, var, weight, bias, eps, group)
+    return y if out is None or direct else out.copy_(y), mean, var
 
 
-def _channel_sums(dy, x, mean, var, eps, group):
+def _channel_sums(stream, dy, x, mean, var, eps, group):
     """Sums of dy times the normalized x, and of dy, over parts of the positions: (2, parts, N, C).
 
     The second result has them over the samples of each tile, too: (2, K, C).
     """
-    tile = _tile(x)
-    samples = ct.cdiv(x.shape[0], tile[0])
-    blocks = samples * ct.cdiv(x.shape[1], tile[1])
-    chunks, parts = _split(blocks, ct.cdiv(x.shape[2], tile[2]))
+    tile, (samples, channels, steps) = _tiled(x.shape, x.stride())
+    blocks = samples * channels
+    chunks, parts = _split(blocks, steps)
     sums = torch.empty((2, parts, *x.shape[:2]), dtype=torch.float32, device=x.device)
     tile_sums = sums if tile[0] == 1 else sums.new_empty((2, parts, samples, x.shape[1]))
     arguments = (dy, x, mean, var, sums, tile_sums, chunks, eps, group, *tile)
-    _launch(blocks * parts, _group_norm_sums_kernel, *arguments)
+    ct.launch(stream, (blocks * parts,), _group_norm_sums_kernel, arguments)
     return sums, tile_sums.view(2, -1, x.shape[1])
 
 
-def _totals(sums, columns, weight, dw, db, group, scale):
+def _totals(stream, sums, columns, weight, dw, db, group, scale):
     """Slope and offset of each row of statistics; fills `dw` and `db`."""
     c = min(_power_of_two(columns.shape[2]), COLUMNS)
     k = min(_power_of_two(columns.shape[1]), SUMS // c)
@@ -333,19 +399,21 @@ def _totals(sums, columns, weight, dw, db, group, scale):
     g = min(_power_of_two(group), SUMS // p)
     r = min(_power_of_two(rows.shape[2]), SUMS // (p * g))
     first = ct.cdiv(rows.shape[2], r)
+    blocks = first + blocks if has_w or has_b else first
     totals = rows.new_empty((2, rows.shape[2]))
     w, dw, db = (totals if t is None else t for t in (weight, dw, db))  # stand in for those that are not there
     arguments = (rows, columns, w, totals, dw, db, scale, first, has_w, has_b, group, p, r, g, k, c)
-    _launch(first + blocks if has_w or has_b else first, _group_norm_totals_kernel, *arguments)
-    return totals.unbind()
+    ct.launch(stream, (blocks,), _group_norm_totals_kernel, arguments)
+    return totals
 
 
 class _GroupNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, weight, bias, mean, var, eps, group):
+    def forward(ctx, x, weight, bias, eps, group):
+        y, mean, var = _forward(x, weight, bias, eps, group, keep=True)
         ctx.save_for_backward(x, weight, bias, mean, var)
-        ctx.constants = (float(eps), group)
-        return _normalize(x, mean, var, weight, bias, eps, group)
+        ctx.constants = (eps, group)
+        return y
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -357,12 +425,16 @@ class _GroupNorm(torch.autograd.Function):
         dw, db = (None if t is None else empty(t) for t in (weight, bias))
         if x.numel():
             a, tdy, tdx = (_positions(t) for t in (x, dy, dx))
-            sums, columns = _channel_sums(tdy, a, mean, var, eps, group)
-            slope, offset = _totals(sums, columns, weight, dw, db, group, 1 / (group * a.shape[2]))
-            w, tile = mean if weight is None else weight, _tile(a)
-            arguments = (tdy, a, tdx, mean, var, w, slope, offset, eps, weight is not None, group, *tile)
-            _launch(_blocks(a, tile), _group_norm_backward_kernel, *arguments)
-        return dx, dw, db, None, None, None, None
+            with torch.cuda.device(x.device):
+                stream = torch.cuda.current_stream(x.device)
+                sums, columns = _channel_sums(stream, tdy, a, mean, var, eps, group)
+                totals = _totals(stream, sums, columns, weight, dw, db, group, 1 / (group * a.shape[2]))
+                w = mean if weight is None else weight
+                tile, tiles = _tiled(a.shape, a.stride())
+                arguments = (tdy, a, tdx, mean, var, w, totals, eps, weight is not None, group, *tile)
+                kernel = _group_norm_backward_kernel
+                ct.launch(stream, (math.prod(tiles),), kernel, arguments)
+        return dx, dw, db, None, None
 
 
 def _check_vector(name, value, x):
@@ -411,9 +483,7 @@ def group_norm(
     differentiable = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias))
     if differentiable and out is not None:
         raise ValueError("out is given and an input requires a gradient; use torch.no_grad(), or leave out away")
-    group = x.shape[1] // num_groups
-    rows = _positions(x)
-    mean, var = _statistics(rows.reshape(-1, group, rows.shape[2])) if x.numel() else (x, x)
+    arguments = (x, weight, bias, float(eps), x.shape[1] // num_groups)
     if differentiable:
-        return _GroupNorm.apply(x, weight, bias, mean, var, eps, group)
-    return _normalize(x, mean, var, weight, bias, eps, group, out)
+        return _GroupNorm.apply(*arguments)
+    return _forward(*arguments, out=out)[0]

@@ -68,7 +68,9 @@ def _add_products(A, W, sums, m, n, TILE_M, TILE_N, TILE_K):
 
 
 def _bias(B, gate, n, TILE_N):
-    return ct.load(B, (gate, n), (1, TILE_N), padding_mode=ZERO).astype(ct.float32)
+    """Those of a gate that belong to tile `n` of its units; behind the last unit it does not matter what they are."""
+    unit = n * TILE_N + ct.arange(TILE_N, dtype=ct.int32)
+    return ct.gather(B, B.shape[0] // GATES * gate + unit).astype(ct.float32)[None, :]
 
 
 @ct.kernel(num_worker_warps=8)
@@ -140,24 +142,31 @@ def _plan(device, itemsize, rows, units):
     return tiles, config.tile
 
 
+@functools.lru_cache(maxsize=4096)
 def _check_shapes(x, h, w_ih, w_hh, **others):
     """Require shapes that fit x (..., I) and h (..., H); of the others, what is not a state is a bias."""
-    if x.ndim == 0:
-        raise ValueError(f"x has shape {tuple(x.shape)}; it must be (..., I)")
-    if h.ndim == 0 or h.shape[:-1] != x.shape[:-1]:
-        raise ValueError(f"h has shape {tuple(h.shape)} beside x {tuple(x.shape)}; it must be (..., H)")
-    units = h.shape[-1]
-    wanted = {"w_ih": (GATES * units, x.shape[-1]), "w_hh": (GATES * units, units)}
-    for name, operand in {"w_ih": w_ih, "w_hh": w_hh, **others}.items():
+    if not x:
+        raise ValueError(f"x has shape {x}; it must be (..., I)")
+    if not h or h[:-1] != x[:-1]:
+        raise ValueError(f"h has shape {h} beside x {x}; it must be (..., H)")
+    units = h[-1]
+    wanted = {"w_ih": (GATES * units, x[-1]), "w_hh": (GATES * units, units)}
+    for name, found in {"w_ih": w_ih, "w_hh": w_hh, **others}.items():
         shape = wanted.get(name, (GATES * units,))
-        if operand.shape != shape:
-            found = f"{tuple(operand.shape)} beside x {tuple(x.shape)} and h {tuple(h.shape)}"
-            raise ValueError(f"{name} has shape {found}; it must be {shape}")
+        if found != shape:
+            raise ValueError(f"{name} has shape {found} beside x {x} and h {h}; it must be {shape}")
+
+
+def _rows(x):
+    """See x (..., columns) as a matrix that TMA can read."""
+    return _readable(x if x.ndim == 2 else x.reshape(-1, x.shape[-1]))
 
 
 def _gates(weight):
     """The weight (gates * H, K) of a layer as the kernel reads it, (gates, K, H)."""
-    return _readable(weight).unflatten(0, (GATES, -1)).mT
+    weight = _readable(weight)
+    units, (row, column) = len(weight) // GATES, weight.stride()
+    return weight.as_strided((GATES, weight.shape[1], units), (units * row, column, row))
 
 
 def _overruns(out):
@@ -192,7 +201,7 @@ def gru_cell(
     biases = {name: b for name, b in (("b_ih", b_ih), ("b_hh", b_hh)) if b is not None}
     operands = {"x": x, "h": h, "w_ih": w_ih, "w_hh": w_hh, **biases}
     _check_operands(**operands)
-    _check_shapes(**operands)
+    _check_shapes(**{name: tuple(x.shape) for name, x in operands.items()})
     if out is None:
         out = torch.empty(h.shape, dtype=h.dtype, device=h.device)
         results = [out]
@@ -206,11 +215,10 @@ def gru_cell(
     units = h.shape[-1]
     if x.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         x, w_ih = x.new_zeros((*x.shape[:-1], 1)), w_ih.new_zeros((len(w_ih), 1))
-    rows, state = (_readable(t.reshape(-1, t.shape[-1])) for t in (x, h))
-    b_ih, b_hh = (
-        x if not biases else h.new_zeros((GATES, units)) if b is None else b.reshape(GATES, units) for b in (b_ih, b_hh)
-    )
-    arrays = (rows, state, _gates(w_ih), _gates(w_hh), b_ih, b_hh, *(y.view(-1, units) for y in results))
+    state = _rows(h)
+    b_ih, b_hh = (x if not biases else h.new_zeros(GATES * units) if b is None else b for b in (b_ih, b_hh))
+    arrays = (_rows(x), state, _gates(w_ih), _gates(w_hh), b_ih, b_hh)
+    arrays += tuple(y if y.ndim == 2 else y.view(-1, units) for y in results)
     blocks, tile = _plan(x.device, x.element_size(), *state.shape)
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)

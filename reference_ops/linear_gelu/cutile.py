@@ -250,9 +250,14 @@ def _overruns(out):
     return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
 
 
+def _shares_memory(out, *operands):
+    """Whether writing the result could change an operand that is still read."""
+    return any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
+
+
 def _near(x):
     """The same array with a stride that a kernel can hold: that of a batch of one is never used."""
-    return x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:])) if x.stride(0) >= _FAR else x
+    return x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:]))
 
 
 def _launch(arrays, rest):
@@ -260,11 +265,13 @@ def _launch(arrays, rest):
     device, itemsize = arrays[0].device, arrays[0].element_size()
     batch, rows, columns = size = arrays[-1].shape
     kernel, blocks, tiles, constants = _plan(device, itemsize, *size)
-    if batch > 1 and (any(x.stride(0) >= _FAR for x in arrays) or tiles > _MOST_TILES):
+    far = any(x.stride(0) >= _FAR for x in arrays)
+    if batch > 1 and (far or tiles > _MOST_TILES):
         for half in zip(*(x.tensor_split(2) for x in arrays), strict=True):
             _launch(half, rest)
         return
-    arrays = [_near(x) for x in arrays]
+    if far:
+        arrays = [_near(x) for x in arrays]
     tile, parts, splits, length = _splits(device, itemsize, *size, arrays[0].shape[2])
     with torch.cuda.device(device):
         stream = torch.cuda.current_stream(device)
@@ -310,12 +317,11 @@ def linear_gelu(
     else:
         direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
         direct = direct and not _overruns(out)
+        direct = direct and not _shares_memory(out, x, weight, bias)
     if out.numel() == 0:
         return out
     if x.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         x, weight = x.new_zeros((*x.shape[:-1], 1)), weight.new_zeros((weight.shape[0], 1))
-    if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (x, weight, bias)):
-        direct = False  # an operand shares its memory
     result = out if direct else torch.empty_like(out, memory_format=torch.contiguous_format)
     arrays = [_readable(_stacked(x)), _readable(_stacked(weight).mT)]
     arrays += [_stacked(result)]

@@ -204,7 +204,9 @@ def _check_operands(**operands):
 
 def _stacked(x, shared):
     """See x as (batch, rows, columns); a b that is shared makes all rows of a those of one matrix."""
-    return x.reshape(1, -1, x.shape[-1]) if shared else x.reshape(-1, *x.shape[-2:])
+    if shared:
+        return x.reshape(1, -1, x.shape[-1])
+    return x if x.ndim == 3 else x.reshape(-1, *x.shape[-2:])
 
 
 def _readable(x):
@@ -227,9 +229,14 @@ def _overruns(out):
     return length % unit > 0 and out.data_ptr() % 16 == 0 and all(step % unit == 0 for step in axes)
 
 
+def _shares_memory(out, *operands):
+    """Whether writing the result could change an operand that is still read."""
+    return any(x.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for x in operands)
+
+
 def _near(x):
     """The same array with a stride that a kernel can hold: that of a batch of one is never used."""
-    return x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:])) if x.stride(0) >= _FAR else x
+    return x.as_strided(x.shape, (max(x.stride()[1:]), *x.stride()[1:]))
 
 
 def _launch(arrays, rest):
@@ -237,11 +244,13 @@ def _launch(arrays, rest):
     device, itemsize = arrays[0].device, arrays[0].element_size()
     batch, rows, columns = size = arrays[-1].shape
     kernel, blocks, tiles, constants = _plan(device, itemsize, *size)
-    if batch > 1 and (any(x.stride(0) >= _FAR for x in arrays) or tiles > _MOST_TILES):
+    far = any(x.stride(0) >= _FAR for x in arrays)
+    if batch > 1 and (far or tiles > _MOST_TILES):
         for half in zip(*(x.tensor_split(2) for x in arrays), strict=True):
             _launch(half, rest)
         return
-    arrays = [_near(x) for x in arrays]
+    if far:
+        arrays = [_near(x) for x in arrays]
     tile, parts, splits, length = _splits(device, itemsize, *size, arrays[0].shape[2])
     with torch.cuda.device(device):
         stream = torch.cuda.current_stream(device)
@@ -286,12 +295,11 @@ def matmul(
         direct = out.is_contiguous() or (out.ndim == 2 and max(out.stride()) < _FAR)
         # A matrix of a stack may be launched alone
         direct = direct and not _overruns(out.flatten(0, -3)[-1:] if out.ndim > 2 else out)
+        direct = direct and not _shares_memory(out, a, b)
     if out.numel() == 0:
         return out
     if a.shape[-1] == 0:  # the sum of nothing is zero, as is the product of zeros
         a, b = a.new_zeros((*a.shape[:-1], 1)), b.new_zeros((*b.shape[:-2], 1, b.shape[-1]))
-    if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in (a, b)):
-        direct = False  # an operand shares its memory
     result = out if direct else torch.empty_like(out, memory_format=torch.contiguous_format)
     arrays = [_readable(_stacked(t, b.ndim == 2)) for t in (a, b)]
     arrays += [_stacked(result, b.ndim == 2)]

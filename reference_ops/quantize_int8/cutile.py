@@ -144,14 +144,16 @@ def _plan(m, b, r, n, itemsize, wide):
 
 def _quantize(x, b, n, largest, values, scale):
     """Write the values and the scales of the blocks (b, n) of `x`."""
-    rows, results = (t.reshape(-1, x.shape[-1]) for t in (x, values))
-    if b == 1 and rows.is_contiguous():  # blocks follow each other
-        rows, results = rows.view(-1, n), results.view(-1, n)
-    blocks = [t.unflatten(0, (-1, b)).unflatten(2, (-1, n)) for t in (rows, results)]
+    if b == 1 and x.is_contiguous():  # blocks follow each other
+        shape = (x.numel() // n, 1, 1, n)
+    else:
+        shape = (-1, b, x.shape[-1] // n, n)
+    blocks = [x.reshape(shape), values.view(shape)]
     m, _, r, _ = blocks[0].shape
     wide = max(*blocks[0].shape, *blocks[0].stride(), *blocks[1].stride()) >= 2**31
     long, grid, tile, tiles = _plan(*blocks[0].shape, x.element_size(), wide)
-    arguments = (*blocks, scale.view(m, r), largest, *tile)
+    scale = scale if scale.shape == (m, r) else scale.view(m, r)
+    arguments = (*blocks, scale, largest, *tile)
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         if long:
@@ -176,6 +178,20 @@ def _block_and_scales(x, block):
     return rows, columns, (*leading[:-1], *(m // rows for m in leading[-1:]), n // columns)
 
 
+def _own(out, x, shapes, dtypes):
+    """`out`, or tensors of their own where those of `out` are strided or may overlap `x` or each other."""
+    if len(out) != 2:
+        raise ValueError(f"out has {len(out)} tensors; it must have two, values and scale")
+    for name, tensor, shape, kind in zip(("values", "scale"), out, shapes, dtypes, strict=True):
+        if tensor.shape != shape or tensor.dtype != kind or tensor.device != x.device:
+            found = f"{tuple(tensor.shape)} of {tensor.dtype} on {tensor.device}"
+            raise ValueError(f"out has {name} {found}; it must be {tuple(shape)} of {kind} on {x.device}")
+    storages = [t.untyped_storage().data_ptr() for t in (x, *out)]
+    if all(t.is_contiguous() and storages.count(t.untyped_storage().data_ptr()) == 1 for t in out):
+        return out
+    return tuple(torch.empty_like(t, memory_format=torch.contiguous_format) for t in out)
+
+
 @register_impl("quantize_int8", backend="cutile")
 def quantize_int8(
     x: torch.Tensor,
@@ -195,22 +211,13 @@ def quantize_int8(
         raise ValueError("x is a scalar; it must have at least one dimension, the rows to quantize")
     rows, columns, scales = _block_and_scales(x, block)
     shapes, dtypes = (x.shape, scales), (torch.int8, torch.float32)
-    results = out
     if out is None:
         results = out = tuple(torch.empty(s, dtype=d, device=x.device) for s, d in zip(shapes, dtypes, strict=True))
-    if len(out) != 2:
-        raise ValueError(f"out has {len(out)} tensors; it must have two, values and scale")
-    for name, tensor, shape, kind in zip(("values", "scale"), out, shapes, dtypes, strict=True):
-        if tensor.shape != shape or tensor.dtype != kind or tensor.device != x.device:
-            found = f"{tuple(tensor.shape)} of {tensor.dtype} on {tensor.device}"
-            raise ValueError(f"out has {name} {found}; it must be {tuple(shape)} of {kind} on {x.device}")
+    else:
+        results = _own(out, x, shapes, dtypes)
     if x.numel() == 0:
         out[1].fill_(SMALLEST)
         return out
-    # Through tensors of their own where those of `out` are strided or may overlap `x` or each other
-    storages = [t.untyped_storage().data_ptr() for t in (x, *out)]
-    if not all(t.is_contiguous() and storages.count(t.untyped_storage().data_ptr()) == 1 for t in out):
-        results = tuple(torch.empty_like(t, memory_format=torch.contiguous_format) for t in out)
     _quantize(x, rows, columns, _LARGEST, *results)
     if results is not out:
         for tensor, result in zip(out, results, strict=True):

@@ -1,5 +1,6 @@
 """cuTile backend of rope."""
 
+import functools
 from typing import Any
 
 import cuda.tile as ct
@@ -23,12 +24,12 @@ def _load(A, index, tile):
 def _rope_kernel(
     X1: ct.IndexedWithInt64,
     X2: ct.IndexedWithInt64,
-    Rest: ct.IndexedWithInt64,
     Y1: ct.IndexedWithInt64,
     Y2: ct.IndexedWithInt64,
-    Passed: ct.IndexedWithInt64,
     Cos: ct.IndexedWithInt64,
     Sin: ct.IndexedWithInt64,
+    Rest: ct.IndexedWithInt64,
+    Passed: ct.IndexedWithInt64,
     SIGN: ConstInt,
     TILE_S: ConstInt,
     TILE_H: ConstInt,
@@ -61,33 +62,56 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def _four_dimensional(t):
-    """View of `t` with four dimensions; a copy only where there are more."""
-    return t.reshape(-1, *t.shape[-3:]) if t.ndim > 4 else t[(None,) * (4 - t.ndim)]
+@functools.lru_cache(maxsize=4096)
+def _plan(shape, x_steps, y_steps, angles, cos_steps, sin_steps, in_place):
+    """Choose (views of x and y as shape, strides and first element, the same of cos and sin, grid, tiles).
+
+    All views have four axes, of which one, that of heads, has the same angles everywhere.
+    """
+    *sizes, width = (1,) * (4 - len(shape)) + shape
+    half, rest = angles[-1], width - 2 * angles[-1]
+    repeated = [d for d, n in enumerate(angles[:-1], 4 - len(angles)) if n == 1]
+    x_steps, y_steps, cos_steps, sin_steps = (
+        [0] * (4 - len(steps)) + list(steps) for steps in (x_steps, y_steps, cos_steps, sin_steps)
+    )
+    for d in repeated:
+        cos_steps[d] = sin_steps[d] = 0
+
+    # The axis of heads is the longest one along which angles do not change; of the others the longer one is tiled
+    shared = [d for d in range(3) if cos_steps[d] == sin_steps[d] == 0 or sizes[d] == 1]
+    heads = max(shared, key=lambda d: sizes[d], default=0)
+    order = [*sorted((d for d in range(3) if d != heads), key=lambda d: sizes[d]), heads]
+    outer, length, copies = sizes = [sizes[d] for d in order]
+    tile_d = _power_of_two(half)
+    tile_h = min(_power_of_two(copies), HEADS) if shared else 1
+    tile_s = min(_power_of_two(length), max(1, BLOCK // (tile_h * tile_d)))
+    tile_rest = _power_of_two(rest) if rest and not in_place else 0
+
+    def view(steps, first, width):
+        return (*sizes, width), (*(steps[d] for d in order), steps[3]), first * steps[3]
+
+    parts = [(0, half), (half, half)]
+    if tile_rest:
+        parts.append((2 * half, rest))
+    turned = [[view(steps, *part) for part in parts] for steps in (x_steps, y_steps)]
+    grid = (outer * ct.cdiv(length, tile_s) * ct.cdiv(copies, tile_h),)
+    return turned, [view(steps, 0, half) for steps in (cos_steps, sin_steps)], grid, (tile_s, tile_h, tile_d, tile_rest)
+
+
+def _views(t, views):
+    return [t.as_strided(shape, steps, t.storage_offset() + first) for shape, steps, first in views]
 
 
 def _launch(x, y, cos, sin, sign):
     """Turn the pairs of `x` into `y` by `sign` times the angles."""
-    half = cos.shape[-1]
-    cos, sin = (_four_dimensional(t.expand(*x.shape[:-1], half)) for t in (cos, sin))
-    x, y = _four_dimensional(x), _four_dimensional(y)
-
-    # The axis of heads is the longest one along which angles do not change; of the others the longer one is tiled
-    shared = [d for d in range(3) if cos.stride(d) == sin.stride(d) == 0 or x.shape[d] == 1]
-    heads = max(shared, key=lambda d: x.shape[d], default=0)
-    outer, steps = sorted((d for d in range(3) if d != heads), key=lambda d: x.shape[d])
-    x, y, cos, sin = (t.permute(outer, steps, heads, 3) for t in (x, y, cos, sin))
-    tile_d = _power_of_two(half)
-    tile_h = min(_power_of_two(x.shape[2]), HEADS) if shared else 1
-    tile_s = min(_power_of_two(x.shape[1]), max(1, BLOCK // (tile_h * tile_d)))
-    rest = x.shape[3] - 2 * half
-    tile_rest = _power_of_two(rest) if rest and x.data_ptr() != y.data_ptr() else 0
-
-    arrays = []
-    for t in (x, y):
-        arrays += [t[..., :half], t[..., half : 2 * half], t[..., 2 * half :] if rest else t]
-    arguments = (*arrays, cos, sin, sign, tile_s, tile_h, tile_d, tile_rest)
-    grid = (x.shape[0] * ct.cdiv(x.shape[1], tile_s) * ct.cdiv(x.shape[2], tile_h),)
+    if x.ndim > 4:
+        cos, sin = (t.expand(*x.shape[:-1], -1).reshape(-1, *x.shape[-3:-1], t.shape[-1]) for t in (cos, sin))
+        x, y = (t.reshape(-1, *t.shape[-3:]) for t in (x, y))
+    steps = (x.stride(), y.stride(), tuple(cos.shape), cos.stride(), sin.stride())
+    turned, angles, grid, tiles = _plan(tuple(x.shape), *steps, x.data_ptr() == y.data_ptr())
+    xs, ys = (_views(t, views) for t, views in zip((x, y), turned, strict=True))
+    (cos,), (sin,) = (_views(t, [view]) for t, view in zip((cos, sin), angles, strict=True))
+    arguments = (*xs[:2], *ys[:2], cos, sin, xs[-1], ys[-1], sign, *tiles)
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         ct.launch(stream, grid, _rope_kernel, arguments)
@@ -95,7 +119,7 @@ def _launch(x, y, cos, sin, sign):
 
 def _turn(x, cos, sin, sign=1, out=None):
     # In place, or through a tensor of its own where `out` may overlap an input otherwise
-    storages = [t.untyped_storage().data_ptr() for t in (x, cos, sin)]
+    storages = [t.untyped_storage().data_ptr() for t in (x, cos, sin) if out is not None]
     same = out is not None and out.data_ptr() == x.data_ptr() and out.stride() == x.stride()
     direct = out is not None and (out.untyped_storage().data_ptr() not in storages[same:]) and out.ndim <= 4
     y = out if direct else torch.empty_like(x, memory_format=torch.contiguous_format)

@@ -54,18 +54,10 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def _is_wide(tensor):
-    """Whether 32 bits are too few for the places of its elements."""
-    span = 0
-    for n, step in zip(tensor.shape, tensor.stride(), strict=True):
-        span += n * step
-    return span >= 2**31
-
-
-def _merged(x, y):
-    """View both, of one shape, with as few axes as possible: (shape, strides of `x`, strides of `y`)."""
+def _merged(shape, steps, strides):
+    """The same places of both arrays with as few axes as possible: (shape, strides of the first, of the second)."""
     axes = []
-    for n, step, stride in zip(x.shape, x.stride(), y.stride(), strict=True):
+    for n, step, stride in zip(shape, steps, strides, strict=True):
         if axes and axes[-1][1:] == (n * step, n * stride):
             axes.append((axes.pop()[0] * n, step, stride))
         elif n > 1:
@@ -74,8 +66,9 @@ def _merged(x, y):
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(shape, steps):
-    """Tile of a result of this shape, whose input has these strides, and number of blocks."""
+def _plan(shape, steps, strides):
+    """Choose (shape, strides of an input and a result of this shape, number of blocks, kernel, tile)."""
+    shape, steps, strides = _merged(shape, steps, strides)
     last, fast = len(shape) - 1, steps.index(min(steps))
     tile = [1] * len(shape)
     tile[last] = min(_power_of_two(shape[last]), TILE if last == fast else SIDE)
@@ -84,16 +77,16 @@ def _plan(shape, steps):
             tile[axis] = min(_power_of_two(shape[axis]), TILE // math.prod(tile) * tile[axis])
     while (blocks := math.prod(ct.cdiv(n, t) for n, t in zip(shape, tile, strict=True))) > MAX_BLOCKS:
         tile[0] *= 2
-    return tuple(tile), (blocks,)
+    # Whether 32 bits are too few for the places of elements
+    wide = any(math.fsum(n * s for n, s in zip(shape, places, strict=True)) >= 2**31 for places in (steps, strides))
+    return shape, steps, strides, (blocks,), _KERNELS[wide], tuple(tile)
 
 
-def _launch(x, y):
-    """Copy `x` to `y`, of the same shape."""
-    shape, steps, strides = _merged(x, y)
-    x, y = x.as_strided(shape, steps), y.as_strided(shape, strides)
-    tile, grid = _plan(shape, steps)
-    with torch.cuda.device(x.device):
-        ct.launch(torch.cuda.current_stream(x.device), grid, _KERNELS[_is_wide(x) or _is_wide(y)], (x, y, tile))
+def _launch(stream, x, shape, steps, y, begin=0):
+    """Copy `x`, seen with this shape and these strides, to as many elements of `y` along its axes, from `begin` on."""
+    shape, steps, strides, grid, kernel, tile = _plan(shape, steps, y.stride())
+    target = y.as_strided(shape, strides, y.storage_offset() + begin)
+    ct.launch(stream, grid, kernel, (x.as_strided(shape, steps), target, tile))
 
 
 @register_impl("transpose", backend="cutile")
@@ -117,8 +110,10 @@ def transpose(
             raise TypeError(f"{name} is {dim!r}; it must be an int")
         if not -(x.ndim or 1) <= dim < (x.ndim or 1):
             raise ValueError(f"{name} is {dim}; x has {x.ndim} dimensions")
-    moved = x.transpose(dim0, dim1)
-    shape = tuple(moved.shape)
+    shape, steps = list(x.shape), list(x.stride())
+    for values in (shape, steps) if x.ndim else ():
+        values[dim0], values[dim1] = values[dim1], values[dim0]
+    shape, steps = tuple(shape), tuple(steps)
     if out is None:
         out = torch.empty(shape, dtype=x.dtype, device=x.device)
     elif tuple(out.shape) != shape or out.dtype != x.dtype or out.device != x.device:
@@ -129,5 +124,7 @@ def transpose(
     # Through a tensor of its own where `out` is strided or may overlap `x`
     shared = out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
     result = torch.empty(shape, dtype=x.dtype, device=x.device) if shared or not out.is_contiguous() else out
-    _launch(moved, result)
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device)
+        _launch(stream, x, shape, steps, result)
     return out if result is out else out.copy_(result)

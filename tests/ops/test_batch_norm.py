@@ -14,8 +14,8 @@ class Test_BatchNorm(common.PyTestCase):
     _backends = ["cutile"]
     _dtypes = [torch.float32, torch.float16, torch.bfloat16]
     _trained = ["x", "weight", "bias"]  # that have a gradient
-    _aligned = [(4, 16, 16, 16), (2, 8, 4096)]
-    _ragged = [(3, 6, 7, 11), (2, 4, 1009), (5, 34), (2, 2, 3, 5, 7)]
+    _aligned = [(4, 16, 16, 16), (2, 8, 4096), (2, 2, 2**17)]
+    _ragged = [(3, 6, 7, 11), (2, 4, 1009), (5, 34), (2, 2, 3, 5, 7), (2, 2, 70001)]
     _empty = [(0, 8, 5), (2, 8, 0)]
     _huge = (2**8 + 1, 8, 2**20)
     _arguments = [
