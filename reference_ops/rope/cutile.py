@@ -1,6 +1,7 @@
 """cuTile backend of rope."""
 
 import functools
+from dataclasses import dataclass
 from typing import Any
 
 import cuda.tile as ct
@@ -9,49 +10,98 @@ import torch
 from ..backend import register_impl
 
 ConstInt = ct.Constant[int]
+ConstBool = ct.Constant[bool]
 
-BLOCK = 2048  # first elements of pairs in a block
-HEADS = 16  # of a block, which all turn by the same angles
-HINTS = {"occupancy": ct.ByTarget(sm_90=8, default=4), "num_worker_warps": 4}  # measured on sm_90
+# By whether it takes several tiles to hold all pairs of a head without padding: pairs of a tile, and heads of a block
+TILES = {False: (1024, 2), True: (2048, 4)}
+HINTS = {  # by whether a block needs many registers, for four heads or for masks; measured on sm_90
+    False: {"occupancy": 8, "num_worker_warps": 4},
+    True: {"occupancy": 4, "num_worker_warps": 4},
+}
 
 
-def _load(A, index, tile):
-    """Tile of A as fp32; zero outside."""
-    return ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False).astype(ct.float32)
+def _load(A, place, inside, EXACT):
+    """Elements of A as fp32; zero outside, unless all are inside."""
+    if EXACT:
+        return ct.gather(A, place, check_bounds=False).astype(ct.float32)
+    return ct.gather(A, place, mask=inside, padding_value=0, check_bounds=False).astype(ct.float32)
 
 
-@ct.kernel(**HINTS)
+def _store(A, place, tile, inside, EXACT):
+    if EXACT:
+        ct.scatter(A, place, tile.astype(A.dtype), check_bounds=False)
+    else:
+        ct.scatter(A, place, tile.astype(A.dtype), mask=inside, check_bounds=False)
+
+
+def _turn_heads(X1, X2, Rest, Y1, Y2, Passed, Cos, Sin, SIGN, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT):
+    """Turn the pairs (X1, X2) of (A, S, H, R / 2), TILE_H heads of a block by the same angles; pass the rest on."""
+    columns, heads = ct.int32(ct.cdiv(Cos.shape[3], TILE_D)), ct.int32(Cos.shape[2] // TILE_H)
+    steps = ct.int32(ct.cdiv(Cos.shape[1], TILE_S))
+    block = ct.bid(0)
+    first_d, block = block % columns * TILE_D, block // columns
+    first_h, block = block % heads * TILE_H, block // heads
+    first_s, a = block % steps * TILE_S, block // steps
+    s = (first_s + ct.arange(TILE_S, dtype=ct.int32))[:, None]
+    d = (first_d + ct.arange(TILE_D, dtype=ct.int32))[None, :]
+    inside = (s < Cos.shape[1]) & (d < Cos.shape[3])
+
+    # All loads are under way before the first result is needed
+    tx1s, tx2s = (), ()
+    for k in ct.static_iter(range(TILE_H)):
+        tx1s += (_load(X1, (a, s, first_h + k, d), inside, EXACT),)
+        tx2s += (_load(X2, (a, s, first_h + k, d), inside, EXACT),)
+    tcos = _load(Cos, (a, s, first_h, d), inside, EXACT)
+    tsin = _load(Sin, (a, s, first_h, d), inside, EXACT) * SIGN
+    for k in ct.static_iter(range(TILE_H)):
+        _store(Y1, (a, s, first_h + k, d), tx1s[k] * tcos - tx2s[k] * tsin, inside, EXACT)
+        _store(Y2, (a, s, first_h + k, d), tx2s[k] * tcos + tx1s[k] * tsin, inside, EXACT)
+    if TILE_REST > 0 and first_d == 0:
+        for k in ct.static_iter(range(TILE_H)):
+            index = (a, first_s // TILE_S, first_h + k, 0)
+            trest = ct.load(Rest, index, (1, TILE_S, 1, TILE_REST), padding_mode=ct.PaddingMode.ZERO)
+            ct.store(Passed, index, trest)
+
+
+@ct.kernel
 def _rope_kernel(
-    X1: ct.IndexedWithInt64,
-    X2: ct.IndexedWithInt64,
-    Y1: ct.IndexedWithInt64,
-    Y2: ct.IndexedWithInt64,
-    Cos: ct.IndexedWithInt64,
-    Sin: ct.IndexedWithInt64,
-    Rest: ct.IndexedWithInt64,
-    Passed: ct.IndexedWithInt64,
+    X1,
+    X2,
+    Rest,
+    Y1,
+    Y2,
+    Passed,
+    Cos,
+    Sin,
     SIGN: ConstInt,
     TILE_S: ConstInt,
     TILE_H: ConstInt,
     TILE_D: ConstInt,
     TILE_REST: ConstInt,
+    EXACT: ConstBool,
 ):
-    """Turn the pairs (X1, X2) of (A, S, H, R / 2) by angles that heads share; pass the rest on."""
-    tile = (1, TILE_S, TILE_H, TILE_D)
-    heads = ct.int32(ct.cdiv(Y1.shape[2], TILE_H))
-    steps = ct.int32(ct.cdiv(Y1.shape[1], TILE_S))
-    h = ct.bid(0) % heads
-    s = ct.bid(0) // heads % steps
-    a = ct.bid(0) // heads // steps
+    _turn_heads(X1, X2, Rest, Y1, Y2, Passed, Cos, Sin, SIGN, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT)
 
-    tcos = _load(Cos, (a, s, h * TILE_H, 0), (1, TILE_S, 1, TILE_D))
-    tsin = _load(Sin, (a, s, h * TILE_H, 0), (1, TILE_S, 1, TILE_D)) * SIGN
-    tx1, tx2 = _load(X1, (a, s, h, 0), tile), _load(X2, (a, s, h, 0), tile)
-    ct.store(Y1, (a, s, h, 0), (tx1 * tcos - tx2 * tsin).astype(Y1.dtype), allow_tma=False)
-    ct.store(Y2, (a, s, h, 0), (tx2 * tcos + tx1 * tsin).astype(Y2.dtype), allow_tma=False)
-    if TILE_REST > 0:
-        trest = ct.load(Rest, (a, s, h, 0), (1, TILE_S, TILE_H, TILE_REST), padding_mode=ct.PaddingMode.ZERO)
-        ct.store(Passed, (a, s, h, 0), trest)
+
+@ct.kernel
+def _rope_wide_kernel(
+    X1: ct.IndexedWithInt64,
+    X2: ct.IndexedWithInt64,
+    Rest: ct.IndexedWithInt64,
+    Y1: ct.IndexedWithInt64,
+    Y2: ct.IndexedWithInt64,
+    Passed: ct.IndexedWithInt64,
+    Cos: ct.IndexedWithInt64,
+    Sin: ct.IndexedWithInt64,
+    SIGN: ConstInt,
+    TILE_S: ConstInt,
+    TILE_H: ConstInt,
+    TILE_D: ConstInt,
+    TILE_REST: ConstInt,
+    EXACT: ConstBool,
+):
+    """The same for arrays of 2^31 elements or more, which need wider indices."""
+    _turn_heads(X1, X2, Rest, Y1, Y2, Passed, Cos, Sin, SIGN, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -62,40 +112,56 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """How pairs are turned: views as (shape, strides, first element) of tensors, and a launch."""
+
+    turned: tuple[Any, ...]  # of x and of the result: pairs, and what is passed on
+    angles: tuple[Any, ...]  # of cos and of sin
+    kernel: Any  # with its hints
+    grid: tuple[int]
+    constants: tuple[Any, ...]
+
+
 @functools.lru_cache(maxsize=4096)
 def _plan(shape, x_steps, y_steps, angles, cos_steps, sin_steps, in_place):
-    """Choose (views of x and y as shape, strides and first element, the same of cos and sin, grid, tiles).
-
-    All views have four axes, of which one, that of heads, has the same angles everywhere.
-    """
+    """Plan for x and the result of a shape; all views have four axes, and angles are repeated along that of heads."""
     *sizes, width = (1,) * (4 - len(shape)) + shape
     half, rest = angles[-1], width - 2 * angles[-1]
-    repeated = [d for d, n in enumerate(angles[:-1], 4 - len(angles)) if n == 1]
     x_steps, y_steps, cos_steps, sin_steps = (
         [0] * (4 - len(steps)) + list(steps) for steps in (x_steps, y_steps, cos_steps, sin_steps)
     )
-    for d in repeated:
-        cos_steps[d] = sin_steps[d] = 0
+    for d, n in enumerate(angles[:-1], 4 - len(angles)):
+        if n == 1:
+            cos_steps[d] = sin_steps[d] = 0
 
     # The axis of heads is the longest one along which angles do not change; of the others the longer one is tiled
     shared = [d for d in range(3) if cos_steps[d] == sin_steps[d] == 0 or sizes[d] == 1]
     heads = max(shared, key=lambda d: sizes[d], default=0)
     order = [*sorted((d for d in range(3) if d != heads), key=lambda d: sizes[d]), heads]
     outer, length, copies = sizes = [sizes[d] for d in order]
-    tile_d = _power_of_two(half)
-    tile_h = min(_power_of_two(copies), HEADS) if shared else 1
-    tile_s = min(_power_of_two(length), max(1, BLOCK // (tile_h * tile_d)))
+    divisor = half & -half  # a power of two: of 48 pairs three tiles of 16
+    several = 16 <= divisor < half
+    pairs, most_heads = TILES[several]
+    tile_d = min(divisor if several else _power_of_two(half), pairs)
+    tile_h = min(copies & -copies, most_heads) if shared else 1  # a divisor: no tile is beyond the last head
+    tile_s = min(_power_of_two(length), pairs // tile_d)
     tile_rest = _power_of_two(rest) if rest and not in_place else 0
 
     def view(steps, first, width):
         return (*sizes, width), (*(steps[d] for d in order), steps[3]), first * steps[3]
 
-    parts = [(0, half), (half, half)]
-    if tile_rest:
-        parts.append((2 * half, rest))
-    turned = [[view(steps, *part) for part in parts] for steps in (x_steps, y_steps)]
-    grid = (outer * ct.cdiv(length, tile_s) * ct.cdiv(copies, tile_h),)
-    return turned, [view(steps, 0, half) for steps in (cos_steps, sin_steps)], grid, (tile_s, tile_h, tile_d, tile_rest)
+    parts = [(0, half), (half, half), (2 * half, rest) if tile_rest else (0, half)]
+    turned = tuple([view(steps, *part) for part in parts] for steps in (x_steps, y_steps))
+    turning = tuple([view(steps, 0, half)] for steps in (cos_steps, sin_steps))
+    kernel = _rope_kernel
+    views = [each for several_views in (*turned, *turning) for each in several_views]
+    if any(sum(n * step for n, step in zip(*each[:2], strict=True)) >= 2**31 for each in views):
+        kernel = _rope_wide_kernel
+    exact = length % tile_s == 0 and half % tile_d == 0
+    kernel = kernel.replace_hints(**HINTS[several or not exact])
+    grid = (outer * ct.cdiv(length, tile_s) * ct.cdiv(copies, tile_h) * ct.cdiv(half, tile_d),)
+    return _Plan(turned, turning, kernel, grid, (tile_s, tile_h, tile_d, tile_rest, exact))
 
 
 def _views(t, views):
@@ -108,13 +174,12 @@ def _launch(x, y, cos, sin, sign):
         cos, sin = (t.expand(*x.shape[:-1], -1).reshape(-1, *x.shape[-3:-1], t.shape[-1]) for t in (cos, sin))
         x, y = (t.reshape(-1, *t.shape[-3:]) for t in (x, y))
     steps = (x.stride(), y.stride(), tuple(cos.shape), cos.stride(), sin.stride())
-    turned, angles, grid, tiles = _plan(tuple(x.shape), *steps, x.data_ptr() == y.data_ptr())
-    xs, ys = (_views(t, views) for t, views in zip((x, y), turned, strict=True))
-    (cos,), (sin,) = (_views(t, [view]) for t, view in zip((cos, sin), angles, strict=True))
-    arguments = (*xs[:2], *ys[:2], cos, sin, xs[-1], ys[-1], sign, *tiles)
+    plan = _plan(tuple(x.shape), *steps, x.data_ptr() == y.data_ptr())
+    arrays = []
+    for t, views in zip((x, y, cos, sin), (*plan.turned, *plan.angles), strict=True):
+        arrays += _views(t, views)
     with torch.cuda.device(x.device):
-        stream = torch.cuda.current_stream(x.device)
-        ct.launch(stream, grid, _rope_kernel, arguments)
+        ct.launch(torch.cuda.current_stream(x.device), plan.grid, plan.kernel, (*arrays, sign, *plan.constants))
 
 
 def _turn(x, cos, sin, sign=1, out=None):
