@@ -13,98 +13,195 @@ ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
 LOG2E = math.log2(math.e)
-SHORT = 8192  # elements of a row, at most, for which blocks that run at once count more than tiles under way in each
-TILES = {True: (1024, 2), False: (2048, 4)}  # by whether a row is short: lanes, and tiles of them under way
-TILE_SUM = 4096  # losses at once, where one block adds all up
-HINTS = {  # likewise; measured on sm_90
-    True: {"occupancy": ct.ByTarget(sm_90=12, default=8), "num_worker_warps": 4},
+SHORT = 16384  # bytes of a row, at most, that is held in registers
+BLOCK = 16384  # bytes of the rows of a block, where several are that short
+TILE_SHORT = 2048  # bytes of such a row in a tile
+# Of a longer row, by whether it is read 16 bytes at a time: bytes of a tile, tiles under way at once, and neighbours
+# that share a maximum, which one thread reads
+LONG = {True: (4096, 4, 8), False: (1024, 4, 1)}
+TILE_SUM = 4096  # sums of blocks at once, where one block adds all up
+HINTS = {  # by whether a row is short; measured on sm_90
+    True: {"occupancy": 8, "num_worker_warps": 4},
     False: {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 4},
 }
+HINTS_SUM = {"occupancy": 1, "num_worker_warps": 8}
 TILE_BACKWARD = 8192
 HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
-
-
-def _load(X, index, tile):
-    """Tile of X as fp32; outside -inf, which neither wins nor counts."""
-    return ct.load(X, index, tile, padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False).astype(ct.float32)
 
 
 def _exp(t):
     return ct.exp2(t * LOG2E, flush_to_zero=True)
 
 
+def _exp_below(tx, base):
+    """Exponentials of a tile less a maximum; `base` is LOG2E times this: one instruction scales and subtracts."""
+    return ct.exp2(tx.astype(ct.float32) * LOG2E - base, flush_to_zero=True)
+
+
+def _store(Loss, Lse, Count, rows, target, logit, lse, mean, ignore_index, SMOOTHING, REDUCE):
+    """Store what becomes of the rows of a block: their losses, or the sum of these and how many rows count."""
+    loss = lse - logit
+    if SMOOTHING > 0:
+        loss = (1.0 - SMOOTHING) * loss + SMOOTHING * (lse - mean)
+    counts = ct.where(rows < Lse.shape[0], target != ignore_index, False)
+    loss = ct.where(counts, loss, 0.0)
+    i = ct.bid(0)
+    if REDUCE:
+        ct.store(Loss, (i,), ct.sum(loss))
+        ct.store(Count, (i,), ct.sum(counts.astype(ct.float32)))
+    else:
+        ct.store(Loss, (i,), loss.astype(Loss.dtype), allow_tma=False)
+    ct.store(Lse, (i,), lse, allow_tma=False)
+
+
+@ct.kernel(**HINTS[True])
+def _cross_entropy_short_kernel(
+    X: ct.IndexedWithInt64,
+    Target,
+    Loss,
+    Lse,
+    Count,
+    ignore_index: int,
+    SMOOTHING: ConstFloat,
+    REDUCE: ConstBool,
+    TILE_M: ConstInt,
+    TILE_N: ConstInt,
+    TILES: ConstInt,
+    EXACT: ConstBool,
+):
+    """Losses of TILE_M rows of X (M, N), held in registers, and the logarithms of their sums of exponentials."""
+    n = X.shape[1]
+    rows = ct.bid(0) * TILE_M + ct.arange(TILE_M, dtype=ct.int32)
+    columns, insides = (), ()
+    for j in ct.static_iter(range(TILES)):
+        columns += ((j * TILE_N + ct.arange(TILE_N, dtype=ct.int32))[None, :],)
+        insides += ((rows < Lse.shape[0])[:, None] & (columns[j] < n),)  # all known before the first load
+    txs = ()
+    for j in ct.static_iter(range(TILES)):
+        if EXACT:
+            txs += (ct.gather(X, (rows[:, None], columns[j]), check_bounds=False),)
+        else:
+            place = (rows[:, None], columns[j])
+            txs += (ct.gather(X, place, mask=insides[j], padding_value=-math.inf, check_bounds=False),)
+    target = ct.gather(Target, rows)
+    logit = ct.gather(X, (rows, target), padding_value=math.nan).astype(ct.float32)
+
+    most = txs[0]
+    for tx in ct.static_iter(txs[1:]):
+        most = ct.maximum(most, tx)
+    top = ct.max(most, 1, keepdims=True).astype(ct.float32)
+    base = top * LOG2E  # a NaN, an inf or a row of nothing but -inf makes the sum NaN
+    total = _exp_below(txs[0], base)
+    for tx in ct.static_iter(txs[1:]):
+        total = total + _exp_below(tx, base)
+    lse = (top + ct.log(ct.sum(total, 1, keepdims=True))).reshape((TILE_M,))
+    plain = ct.zeros((TILE_M, TILE_N), ct.float32)
+    if SMOOTHING > 0:
+        for j in ct.static_iter(range(TILES)):
+            plain = plain + ct.where(columns[j] < n, txs[j].astype(ct.float32), 0.0)
+    _store(Loss, Lse, Count, rows, target, logit, lse, ct.sum(plain, 1) / n, ignore_index, SMOOTHING, REDUCE)
+
+
+def _chunk(X, i, start, TILE_N, TILES, GROUP):
+    """Tiles of row i, all of whose elements are inside; a line for each group."""
+    txs = ()
+    for k in ct.static_iter(range(TILES)):
+        place = start + (k * TILE_N + ct.arange(TILE_N, dtype=ct.int32))
+        txs += (ct.gather(X, (i, place), check_bounds=False).reshape((TILE_N // GROUP, GROUP)),)
+    return txs
+
+
+def _last_chunk(X, i, start, fill, TILE_N, TILES, GROUP):
+    """The same with `fill` in the place of what is beyond the end of the row."""
+    insides = ()
+    for k in ct.static_iter(range(TILES)):  # all known before the first load
+        insides += (k * TILE_N + ct.arange(TILE_N, dtype=ct.int32) < X.shape[1] - start,)
+    txs = ()
+    for k in ct.static_iter(range(TILES)):
+        place = start + (k * TILE_N + ct.arange(TILE_N, dtype=ct.int32))
+        tx = ct.gather(X, (i, place), mask=insides[k], padding_value=fill, check_bounds=False)
+        txs += (tx.reshape((TILE_N // GROUP, GROUP)),)
+    return txs
+
+
 def _fold(txs, top, total):
-    """Largest value of each lane with those of more tiles, and the sum of exponentials relative to it."""
-    new = top
+    """Largest value of each group with those of more tiles, and each lane's sum of exponentials relative to it."""
+    most = txs[0]
+    for tx in ct.static_iter(txs[1:]):
+        most = ct.maximum(most, tx)
+    new = ct.maximum(top, ct.max(most, 1, keepdims=True).astype(ct.float32))
+    base = ct.where(new == -math.inf, 0.0, new) * LOG2E  # -inf - -inf would be NaN, and a later tile may be finite
+    total = total * _exp_below(top, base)
     for tx in ct.static_iter(txs):
-        new = ct.maximum(new, tx)
-    base = ct.where(new == -math.inf, 0.0, new)  # -inf - -inf would be NaN, and a later tile may be finite
-    total = total * _exp(top - base)
-    for tx in ct.static_iter(txs):
-        total = total + _exp(tx - base)
+        total = total + _exp_below(tx, base)
     return new, total
 
 
-@ct.kernel
+def _sum(txs, plain):
+    for tx in ct.static_iter(txs):
+        plain = plain + tx.astype(ct.float32)
+    return plain
+
+
+@ct.kernel(**HINTS[False])
 def _cross_entropy_kernel(
     X: ct.IndexedWithInt64,
     Target,
     Loss,
     Lse,
+    Count,
     ignore_index: int,
     SMOOTHING: ConstFloat,
+    REDUCE: ConstBool,
     TILE_N: ConstInt,
     TILES: ConstInt,
+    GROUP: ConstInt,
 ):
     """Loss of a row of X (M, N), and the logarithm of its sum of exponentials: an online pass, lane by lane."""
     i = ct.bid(0)
     n = X.shape[1]
-    target = ct.load(Target, (i,), ())
-    logit = ct.gather(X, (i, target), padding_value=math.nan).astype(ct.float32)
-    top = ct.full((1, TILE_N), -math.inf, ct.float32)
-    total = ct.zeros((1, TILE_N), ct.float32)
-    plain = ct.zeros((1, TILE_N), ct.float32)
+    target = ct.load(Target, (i,), (1,), allow_tma=False)  # not waited for before the end
+    top = ct.full((TILE_N // GROUP, 1), -math.inf, ct.float32)
+    total = ct.zeros((TILE_N // GROUP, GROUP), ct.float32)
+    plain = ct.zeros((TILE_N // GROUP, GROUP), ct.float32)
     whole = ct.int32(n // (TILE_N * TILES))
     for chunk in range(whole):
-        txs = ()
-        for k in ct.static_iter(range(TILES)):
-            txs += (_load(X, (i, chunk * TILES + k), (1, TILE_N)),)
+        txs = _chunk(X, i, ct.int64(chunk) * (TILE_N * TILES), TILE_N, TILES, GROUP)
         top, total = _fold(txs, top, total)
         if SMOOTHING > 0:
-            for tx in ct.static_iter(txs):
-                plain = plain + tx
-    for j in range(whole * TILES, ct.int32(ct.cdiv(n, TILE_N))):
-        tx = _load(X, (i, j), (1, TILE_N))
-        top, total = _fold((tx,), top, total)
+            plain = _sum(txs, plain)
+    start = ct.int64(whole) * (TILE_N * TILES)
+    if start < n:
+        top, total = _fold(_last_chunk(X, i, start, -math.inf, TILE_N, TILES, GROUP), top, total)
         if SMOOTHING > 0:
-            inside = ct.arange(TILE_N, dtype=ct.int64)[None, :] < n - ct.int64(j) * TILE_N
-            plain = plain + ct.where(inside, tx, 0.0)
+            plain = _sum(_last_chunk(X, i, start, 0, TILE_N, TILES, GROUP), plain)
 
     # The lanes meet once; a NaN, an inf or a row of nothing but -inf makes the sum NaN
     highest = ct.max(top)
-    lse = highest + ct.log(ct.sum(total * _exp(top - highest)))
-    loss = lse - logit
-    if SMOOTHING > 0:
-        loss = (1.0 - SMOOTHING) * loss + SMOOTHING * (lse - ct.sum(plain) / n)
-    ct.store(Loss, (i,), ct.where(target == ignore_index, 0.0, loss).astype(Loss.dtype))
-    ct.store(Lse, (i,), lse)
+    lse = (highest + ct.log(ct.sum(total * _exp(top - highest)))).reshape((1,))
+    rows = i + ct.arange(1, dtype=ct.int32)
+    logit = ct.gather(X, (rows, target), padding_value=math.nan).astype(ct.float32)
+    _store(Loss, Lse, Count, rows, target, logit, lse, ct.sum(plain) / n, ignore_index, SMOOTHING, REDUCE)
 
 
-@ct.kernel
-def _cross_entropy_sum_kernel(Rows, Target, Loss, Count, ignore_index: int, MEAN: ConstBool, TILE: ConstInt):
-    """Sum of all losses, or their mean over the rows that count, and how many these are; in one block."""
+@ct.kernel(**HINTS_SUM)
+def _cross_entropy_sum_kernel(Sums, Counts, Loss, Count, MEAN: ConstBool, TILE: ConstInt):
+    """Sum of the losses of all blocks, or their mean over the rows that count, and how many these are; in one block."""
     total = ct.zeros((TILE,), ct.float32)
     count = ct.zeros((TILE,), ct.float32)
-    for j in range(ct.cdiv(Rows.shape[0], TILE)):
-        inside = ct.arange(TILE, dtype=ct.int32) < Rows.shape[0] - j * TILE
-        counts = ct.load(Target, (j,), (TILE,), padding_mode=ct.PaddingMode.ZERO) != ignore_index
-        total = total + ct.load(Rows, (j,), (TILE,), padding_mode=ct.PaddingMode.ZERO)
-        count = count + ct.where(inside, counts.astype(ct.float32), 0.0)
+    for j in range(ct.cdiv(Sums.shape[0], TILE)):
+        total = total + ct.load(Sums, (j,), (TILE,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+        count = count + ct.load(Counts, (j,), (TILE,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
     loss, rows = ct.sum(total), ct.sum(count)
     if MEAN:
         loss = loss / rows
     ct.store(Loss, (0,), loss.astype(Loss.dtype))
     ct.store(Count, (0,), rows)
+
+
+def _load(X, index, tile):
+    """Tile of X as fp32; outside -inf, which neither wins nor counts."""
+    return ct.load(X, index, tile, padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False).astype(ct.float32)
 
 
 @ct.kernel(**HINTS_BACKWARD)
@@ -135,29 +232,51 @@ def _cross_entropy_backward_kernel(
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-_KERNELS = {
-    True: _cross_entropy_kernel.replace_hints(**HINTS[True]),
-    False: _cross_entropy_kernel.replace_hints(**HINTS[False]),
-}
+
+
+def _power_of_two(n):
+    """Smallest power of two that is at least `n`."""
+    return 1 << (n - 1).bit_length()
+
+
+def _short_tiles(m, n, itemsize):
+    """Rows of a block that holds them in registers, and length and number of the tiles of a row."""
+    tile_n = min(_power_of_two(n), TILE_SHORT // itemsize)
+    tiles = ct.cdiv(n, tile_n)
+    held = BLOCK // (itemsize * tile_n * _power_of_two(tiles))
+    return min(_power_of_two(m), max(held, 1)), tile_n, tiles
+
+
+def _long_tiles(x):
+    """Length and number of the tiles of a row that are under way at once, and neighbours that share a maximum."""
+    unit = 16 // x.element_size()  # elements in 16 bytes
+    length, *others = LONG[x.data_ptr() % 16 == 0 and x.stride(0) % unit == 0 and x.stride(1) == 1]
+    return length // x.element_size(), *others
 
 
 def _forward(logits, target, ignore_index, smoothing, reduction, out=None):
     """The loss, and what its gradient needs: logarithms of the sums of exponentials, and how many rows count."""
     result = torch.empty(target.shape if reduction == "none" else (), dtype=logits.dtype, device=logits.device)
     x, classes = logits.reshape(-1, logits.shape[-1]), target.reshape(-1)
-    rows, lse = torch.empty((2, x.shape[0]), dtype=torch.float32, device=x.device)
+    m, n = x.shape
+    short = n * x.element_size() <= SHORT
+    tile_m, *tiles = _short_tiles(m, n, x.element_size()) if short else (1, *_long_tiles(x))
+    blocks = ct.cdiv(m, tile_m)
+    lse, sums, counts = torch.empty(m + 2 * blocks, dtype=torch.float32, device=x.device).split((m, blocks, blocks))
     count = torch.empty(1, dtype=torch.float32, device=x.device)
-    losses = result.view(-1) if reduction == "none" else rows
+    reduced = reduction != "none"
+    losses = sums if reduced else result.view(-1)
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
-        if x.shape[0]:
-            short = x.shape[1] <= SHORT
-            lanes, tiles = TILES[short]
-            lanes = min(1 << (x.shape[1] - 1).bit_length(), lanes)
-            arguments = (x, classes, losses, lse, ignore_index, smoothing, lanes, tiles)
-            ct.launch(stream, (x.shape[0],), _KERNELS[short], arguments)
-        if reduction != "none":
-            arguments = (rows, classes, result.view(1), count, ignore_index, reduction == "mean", TILE_SUM)
+        arguments = (x, classes, losses, lse, counts, ignore_index, smoothing, reduced)
+        if m and short:
+            exact = m % tile_m == 0 and n % tiles[0] == 0
+            arguments = (*arguments, tile_m, *tiles, exact)
+            ct.launch(stream, (blocks,), _cross_entropy_short_kernel, arguments)
+        elif m:
+            ct.launch(stream, (blocks,), _cross_entropy_kernel, (*arguments, *tiles))
+        if reduced:
+            arguments = (sums, counts, result.view(1), count, reduction == "mean", TILE_SUM)
             ct.launch(stream, (1,), _cross_entropy_sum_kernel, arguments)
     return result if out is None else out.copy_(result), lse, count
 

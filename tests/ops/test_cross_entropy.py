@@ -15,7 +15,7 @@ class Test_CrossEntropy(common.PyTestCase):
     _dtypes = [torch.float32, torch.float16, torch.bfloat16]
     _trained = ["logits"]  # that have a gradient
     _aligned = [(64, 4096), (4, 8, 1024), (3, 32768)]
-    _ragged = [(5, 7, 1337), (3, 20011), (6, 1), (7,)]
+    _ragged = [(5, 7, 1337), (3, 20011), (2, 20016), (6, 1), (7,)]
     _empty = [(0, 5), (3, 0, 7)]
     _huge = (2**16 + 1, 2**15)
     _arguments = [
