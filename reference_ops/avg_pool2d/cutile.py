@@ -9,14 +9,19 @@ import torch
 
 from ..backend import register_impl
 
+ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
 
 TILE = 1024  # results of a tile
 TILE_W = 256  # of these along the last axis
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
-HINTS = {  # by whether indices need 64 bits
-    False: {"num_worker_warps": 4, "occupancy": 4},
-    True: {"num_worker_warps": 4, "occupancy": 4},
+LANES = 128  # results of a row, along the rows of all images as if they were one
+ROWS = 8  # of results that a block goes down: they share rows of the input
+MOST_LOADS = 64  # of a lane, for all rows of results; with more of them a block has a tile
+HINTS = {  # by what a block computes, and whether indices need 64 bits
+    "rows": {"num_worker_warps": 4, "occupancy": 6},
+    "tile": {"num_worker_warps": 4, "occupancy": 4},
+    "wide": {"num_worker_warps": 4, "occupancy": 4},
 }
 
 
@@ -53,6 +58,74 @@ def _pool(X, Y, KERNEL, STRIDE, PADDING, COUNT_PAD, tile):
     ct.scatter(Y, (p, h, w), acc.astype(Y.dtype))
 
 
+def _is_in(r, first, stride, dilation, kernel):
+    """Whether row r of the input is one of a window that begins in row `first` * `stride`."""
+    offset = r - first * stride
+    return offset % dilation == 0 and 0 <= offset < kernel * dilation
+
+
+def _row(X, p, h, inside, w, STRIDE, LOADS):
+    """What windows have of row h of X, place by place; zero unless `inside` says that there is such a row."""
+    txs = ()
+    for load in ct.static_iter(LOADS):
+        start, outside = load
+        xw = w * STRIDE + start
+        mask = inside & (xw >= 0) & (xw < X.shape[2]) if outside else inside
+        txs += (ct.gather(X, (p, h, xw), mask=mask, padding_value=0, check_bounds=False),)
+    return txs
+
+
+@ct.kernel(**HINTS["rows"])
+def _avg_pool2d_rows_kernel(
+    X,
+    Y,
+    KERNEL: ct.Constant,
+    STRIDE: ct.Constant,
+    PADDING: ct.Constant,
+    COUNT_PAD: ConstBool,
+    LOADS: ct.Constant,
+    LANES: ConstInt,
+    ROWS: ConstInt,
+):
+    """Reduce windows of X (P, H, W) to ROWS rows of Y from top to bottom, for which each row of X is read once.
+
+    A block goes along the rows of all images as if they were one, so that no lane is idle. LOADS has where each load of
+    a row begins and whether some windows have it outside.
+    """
+    steps = ct.cdiv(Y.shape[1], ROWS)
+    first, tile = ct.bid(0) % steps * ROWS, ct.bid(0) // steps
+    # The first lane's image and column are found by one division; those of the others need few bits
+    column = tile * LANES % Y.shape[2] + ct.arange(LANES, dtype=ct.int32)
+    p, w = tile * LANES // Y.shape[2] + column // Y.shape[2], column % Y.shape[2]
+    stored = p < Y.shape[0]
+    p = ct.minimum(p, Y.shape[0] - 1)
+
+    results = ()
+    for _ in ct.static_iter(range(ROWS)):
+        results += (ct.zeros(w.shape, ct.static_eval(ct.float64 if X.dtype == ct.float64 else ct.float32)),)
+    for r in ct.static_iter(range((ROWS - 1) * STRIDE[0] + KERNEL[0])):
+        if ct.static_eval(any(_is_in(r, k, STRIDE[0], 1, KERNEL[0]) for k in range(ROWS))):
+            xh = first * STRIDE[0] + (r - PADDING[0])
+            inside = (xh >= 0) & (xh < X.shape[1])
+            txs = _row(X, p, xh, inside, w, STRIDE[1], LOADS)
+            reduced = ()
+            for k in ct.static_iter(range(ROWS)):
+                if ct.static_eval(_is_in(r, k, STRIDE[0], 1, KERNEL[0])):
+                    total = results[k]
+                    for tx in ct.static_iter(txs):
+                        total = total + tx
+                    reduced += (total,)
+                else:
+                    reduced += (results[k],)
+            results = reduced
+    columns = _count(X, 2, w, KERNEL[1], STRIDE[1], PADDING[1], COUNT_PAD)
+    for k in ct.static_iter(range(ROWS)):
+        h = first + k
+        count = columns * _count(X, 1, h, KERNEL[0], STRIDE[0], PADDING[0], COUNT_PAD)
+        result = results[k] / count.astype(results[k].dtype)
+        ct.scatter(Y, (p, h, w), result.astype(Y.dtype), mask=stored & (h < Y.shape[1]), check_bounds=False)
+
+
 @ct.kernel
 def _avg_pool2d_kernel(
     X, Y, KERNEL: ct.Constant, STRIDE: ct.Constant, PADDING: ct.Constant, COUNT_PAD: ConstBool, TILE_SHAPE: ct.Constant
@@ -77,8 +150,8 @@ def _avg_pool2d_wide_kernel(
 RANK = 2  # dimensions of a window
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _KERNELS = {
-    False: _avg_pool2d_kernel.replace_hints(**HINTS[False]),
-    True: _avg_pool2d_wide_kernel.replace_hints(**HINTS[True]),
+    False: _avg_pool2d_kernel.replace_hints(**HINTS["tile"]),
+    True: _avg_pool2d_wide_kernel.replace_hints(**HINTS["wide"]),
 }
 
 
@@ -131,13 +204,36 @@ def _is_wide(tensor):
     return span >= 2**31
 
 
+def _loads(width, results, kernel, stride, padding):
+    """How windows read a row of `width` elements: the first place of each load, and whether some are outside."""
+    first = [k - padding for k in range(kernel)]
+    return tuple((x, x < 0 or x + (results - 1) * stride >= width) for x in first)
+
+
+@functools.lru_cache(maxsize=4096)
+def _rows_plan(shape, width, windows):
+    """Loads, lanes and rows of a block, and number of blocks, for results (P, H, W); None where a tile is better."""
+    p, h, w = shape
+    kernel, stride, padding, _ = windows
+    lanes, rows = min(LANES, _power_of_two(p * w)), min(ROWS, h)
+    read = (rows - 1) * stride[0] + kernel[0]  # rows, at most
+    blocks = ct.cdiv(p * w, lanes) * ct.cdiv(h, rows)
+    if min(read, rows * kernel[0]) * kernel[1] > MOST_LOADS or blocks > MAX_BLOCKS:
+        return None
+    return _loads(width, w, kernel[1], stride[1], padding[1]), lanes, rows, (blocks,)
+
+
 def _launch(x, results, windows):
     """Pool `x` into `results`, tensors with the same leading dimensions."""
     arrays = [t.reshape(-1, *t.shape[t.ndim - RANK :]) for t in (x, *results)]
-    tile, grid = _plan(tuple(arrays[1].shape))
-    wide = any(_is_wide(t) for t in arrays)
+    shape, wide = tuple(arrays[1].shape), any(_is_wide(t) for t in arrays)
+    kernel = _avg_pool2d_rows_kernel
+    plan = _rows_plan(shape, x.shape[-1], windows)
+    if wide or plan is None:
+        kernel, plan = _KERNELS[wide], _plan(shape)
+    *constants, grid = plan
     with torch.cuda.device(x.device):
-        ct.launch(torch.cuda.current_stream(x.device), grid, _KERNELS[wide], (*arrays, *windows, tile))
+        ct.launch(torch.cuda.current_stream(x.device), grid, kernel, (*arrays, *windows, *constants))
 
 
 @register_impl("avg_pool2d", backend="cutile")

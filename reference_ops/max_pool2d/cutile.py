@@ -9,12 +9,18 @@ import torch
 
 from ..backend import register_impl
 
+ConstInt = ct.Constant[int]
+
 TILE = 1024  # results of a tile
 TILE_W = 256  # of these along the last axis
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
-HINTS = {  # by whether indices need 64 bits
-    False: {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=5, default=4)},
-    True: {"num_worker_warps": 4, "occupancy": 4},
+LANES = 128  # results of a row, along the rows of all images as if they were one
+ROWS = 8  # of results that a block goes down: they share rows of the input
+MOST_LOADS = 64  # of a lane, for all rows of results; with more of them a block has a tile
+HINTS = {  # by what a block computes, and whether indices need 64 bits; rows measured on sm_90
+    "rows": {"num_worker_warps": 4, "occupancy": 12},
+    "tile": {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=5, default=4)},
+    "wide": {"num_worker_warps": 4, "occupancy": 4},
 }
 
 
@@ -42,6 +48,78 @@ def _pool(X, Y, KERNEL, STRIDE, PADDING, DILATION, tile):
     ct.scatter(Y, (p, h, w), acc.astype(Y.dtype))
 
 
+def _is_in(r, first, stride, dilation, kernel):
+    """Whether row r of the input is one of a window that begins in row `first` * `stride`."""
+    offset = r - first * stride
+    return offset % dilation == 0 and 0 <= offset < kernel * dilation
+
+
+def _maximum(a, b):
+    return ct.maximum(a, b, propagate_nan=True)
+
+
+def _row(X, p, h, inside, w, STRIDE, LOADS):
+    """Largest value of what windows have of row h of X; -inf unless `inside` says that there is such a row."""
+    row = ct.full(w.shape, -math.inf, X.dtype)
+    for load in ct.static_iter(LOADS):
+        start, elements, outside = load
+        xw = w * STRIDE + start
+        mask = inside & (xw >= 0) & (xw < X.shape[2]) if outside else inside
+        if elements == 1:
+            tx = ct.gather(X, (p, h, xw), mask=mask, padding_value=-math.inf, check_bounds=False)
+        else:
+            place = (p[:, None], h, xw[:, None] + ct.arange(elements, dtype=ct.int32))
+            tx = ct.gather(X, place, mask=inside, padding_value=-math.inf, check_bounds=False)
+            tx = ct.max(tx, 1, propagate_nan=True)
+        row = _maximum(row, tx)
+    return row
+
+
+@ct.kernel(**HINTS["rows"])
+def _max_pool2d_rows_kernel(
+    X,
+    Y,
+    KERNEL: ct.Constant,
+    STRIDE: ct.Constant,
+    PADDING: ct.Constant,
+    DILATION: ct.Constant,
+    LOADS: ct.Constant,
+    LANES: ConstInt,
+    ROWS: ConstInt,
+):
+    """Reduce windows of X (P, H, W) to ROWS rows of Y from top to bottom, for which each row of X is read once.
+
+    A block goes along the rows of all images as if they were one, so that no lane is idle. LOADS has where each load of
+    a row begins, how many elements it has, and whether some windows have it outside.
+    """
+    steps = ct.cdiv(Y.shape[1], ROWS)
+    first, tile = ct.bid(0) % steps * ROWS, ct.bid(0) // steps
+    # The first lane's image and column are found by one division; those of the others need few bits
+    column = tile * LANES % Y.shape[2] + ct.arange(LANES, dtype=ct.int32)
+    p, w = tile * LANES // Y.shape[2] + column // Y.shape[2], column % Y.shape[2]
+    stored = p < Y.shape[0]
+    p = ct.minimum(p, Y.shape[0] - 1)
+
+    results = ()
+    for _ in ct.static_iter(range(ROWS)):
+        results += (ct.full(w.shape, -math.inf, X.dtype),)
+    for r in ct.static_iter(range((ROWS - 1) * STRIDE[0] + (KERNEL[0] - 1) * DILATION[0] + 1)):
+        if ct.static_eval(any(_is_in(r, k, STRIDE[0], DILATION[0], KERNEL[0]) for k in range(ROWS))):
+            xh = first * STRIDE[0] + (r - PADDING[0])
+            inside = (xh >= 0) & (xh < X.shape[1])
+            row = _row(X, p, xh, inside, w, STRIDE[1], LOADS)
+            reduced = ()
+            for k in ct.static_iter(range(ROWS)):
+                if ct.static_eval(_is_in(r, k, STRIDE[0], DILATION[0], KERNEL[0])):
+                    reduced += (_maximum(results[k], row),)
+                else:
+                    reduced += (results[k],)
+            results = reduced
+    for k in ct.static_iter(range(ROWS)):
+        h = first + k
+        ct.scatter(Y, (p, h, w), results[k], mask=stored & (h < Y.shape[1]), check_bounds=False)
+
+
 @ct.kernel
 def _max_pool2d_kernel(
     X, Y, KERNEL: ct.Constant, STRIDE: ct.Constant, PADDING: ct.Constant, DILATION: ct.Constant, TILE_SHAPE: ct.Constant
@@ -66,8 +144,8 @@ def _max_pool2d_wide_kernel(
 RANK = 2  # dimensions of a window
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _KERNELS = {
-    False: _max_pool2d_kernel.replace_hints(**HINTS[False]),
-    True: _max_pool2d_wide_kernel.replace_hints(**HINTS[True]),
+    False: _max_pool2d_kernel.replace_hints(**HINTS["tile"]),
+    True: _max_pool2d_wide_kernel.replace_hints(**HINTS["wide"]),
 }
 
 
@@ -120,13 +198,44 @@ def _is_wide(tensor):
     return span >= 2**31
 
 
+def _loads(width, results, kernel, stride, padding, dilation):
+    """How windows read a row of `width` elements: first place and length of each load, and whether some are outside."""
+    first = [k * dilation - padding for k in range(kernel)]
+    outside = [x < 0 or x + (results - 1) * stride >= width for x in first]
+    loads, k = [], 0
+    while k < kernel:
+        # As many elements as a stride are a single load where they are side by side, aligned and always inside
+        aligned = stride in (2, 4) and dilation == 1 and first[k] % stride == 0
+        length = stride if aligned and k + stride <= kernel and not any(outside[k : k + stride]) else 1
+        loads.append((first[k], length, outside[k]))
+        k += length
+    return tuple(loads)
+
+
+@functools.lru_cache(maxsize=4096)
+def _rows_plan(shape, width, windows):
+    """Loads, lanes and rows of a block, and number of blocks, for results (P, H, W); None where a tile is better."""
+    p, h, w = shape
+    kernel, stride, padding, dilation = windows
+    lanes, rows = min(LANES, _power_of_two(p * w)), min(ROWS, h)
+    read = (rows - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1  # rows, at most
+    blocks = ct.cdiv(p * w, lanes) * ct.cdiv(h, rows)
+    if min(read, rows * kernel[0]) * kernel[1] > MOST_LOADS or blocks > MAX_BLOCKS:
+        return None
+    return _loads(width, w, kernel[1], stride[1], padding[1], dilation[1]), lanes, rows, (blocks,)
+
+
 def _launch(x, results, windows):
     """Pool `x` into `results`, tensors with the same leading dimensions."""
     arrays = [t.reshape(-1, *t.shape[t.ndim - RANK :]) for t in (x, *results)]
-    tile, grid = _plan(tuple(arrays[1].shape))
-    wide = any(_is_wide(t) for t in arrays)
+    shape, wide = tuple(arrays[1].shape), any(_is_wide(t) for t in arrays)
+    kernel = _max_pool2d_rows_kernel
+    plan = _rows_plan(shape, x.shape[-1], windows)
+    if wide or plan is None:
+        kernel, plan = _KERNELS[wide], _plan(shape)
+    *constants, grid = plan
     with torch.cuda.device(x.device):
-        ct.launch(torch.cuda.current_stream(x.device), grid, _KERNELS[wide], (*arrays, *windows, tile))
+        ct.launch(torch.cuda.current_stream(x.device), grid, kernel, (*arrays, *windows, *constants))
 
 
 @register_impl("max_pool2d", backend="cutile")
