@@ -27,6 +27,8 @@ def performance() -> Iterator[str]:
             for problem in operator["problems"]
             if _title(operator["name"], problem) not in seen
         ]
+        if not new:
+            continue
         seen.update(_title(*each) for each in new)
         found = run["surroundings"]
         versions = ", ".join(
