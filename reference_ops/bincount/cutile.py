@@ -22,7 +22,7 @@ COPIES = 64  # of the counts in memory, so that blocks seldom meet in one
 ROOM = 2**20  # counts of all copies together, at most
 HINTS = {  # by the words of 8 bins that a lane has; chosen by the registers that the compiler reports
     1: {"occupancy": 7, "num_worker_warps": 4},
-    2: {"occupancy": 7, "num_worker_warps": 4},
+    2: {"occupancy": 6, "num_worker_warps": 4},
     4: {"occupancy": 6, "num_worker_warps": 4},
     8: {"occupancy": 5, "num_worker_warps": 4},
     16: {"occupancy": ct.ByTarget(sm_120=2, sm_121=2, default=3), "num_worker_warps": 4},
@@ -50,6 +50,17 @@ def _add(Count, copy, places, counts):
     ct.atomic_add(Count, (copy, places), counts, memory_order=ct.MemoryOrder.RELAXED)
 
 
+def _round(X, start, rest, lane, r):
+    """Elements of all steps of a round."""
+    insides = ()
+    for step in ct.static_iter(range(STEPS)):  # all known before the first load
+        insides += ((r * STEPS + step) * LANES + lane < rest,)
+    txs = ()
+    for step in ct.static_iter(range(STEPS)):
+        txs += (ct.gather(X, start + ((r * STEPS + step) * LANES + lane), mask=insides[step], check_bounds=False),)
+    return txs
+
+
 @ct.kernel
 def _bincount_kernel(X: ct.IndexedWithInt64, Count, bins: int, rounds: int, WORDS: ConstInt):
     """Add the counts of `rounds` * STEPS * LANES elements of X (N,) in WORDS * 8 bins to Count (1, bins).
@@ -65,15 +76,12 @@ def _bincount_kernel(X: ct.IndexedWithInt64, Count, bins: int, rounds: int, WORD
     for _ in ct.static_iter(range(WORDS)):
         none += (ct.zeros((LANES,), ct.int32),)
     even, odd = none, none
+    txs = _round(X, start, rest, lane, 0)
     for r in range(rounds):
-        txs, insides = (), ()
-        for step in ct.static_iter(range(STEPS)):  # all under way before the first one is counted
-            offset = (r * STEPS + step) * LANES + lane
-            insides += (offset < rest,)
-            txs += (ct.gather(X, start + offset, mask=insides[step], check_bounds=False),)
+        after = _round(X, start, rest, lane, ct.minimum(r + 1, rounds - 1))  # under way while these are counted
         nibbles = none
         for step in ct.static_iter(range(STEPS)):
-            place = _places(txs[step], insides[step], bins)
+            place = _places(txs[step], (r * STEPS + step) * LANES + lane < rest, bins)
             word, one = (place >> 3) - above, 1 << ((place & 7) * 4)
             counted = ()
             for w in ct.static_iter(range(WORDS)):
@@ -84,6 +92,7 @@ def _bincount_kernel(X: ct.IndexedWithInt64, Count, bins: int, rounds: int, WORD
             evens += (even[w] + (nibbles[w] & 0x0F0F0F0F),)
             odds += (odd[w] + ((nibbles[w] >> 4) & 0x0F0F0F0F),)
         even, odd = evens, odds
+        txs = after
 
     first = (above + ct.arange(WORDS, dtype=ct.int32)) * 8
     for parity in ct.static_iter(range(2)):
@@ -155,10 +164,11 @@ def _count(x, bins):
 
 
 def _count_all(x, minlength):
-    """Counts of all values of `x` (N,): in one pass where they are few, or below `minlength`."""
+    """Counts of all values of `x` (N,): in one pass where they are below `minlength`, or few and that is 0."""
     if not x.shape[0]:
         return _count(x, minlength)
-    count = _count(x, max(minlength, MOST))
+    room = 8 * _power_of_two(ct.cdiv(minlength, 8)) if 0 < minlength <= MOST else MOST  # of the words that are needed
+    count = _count(x, max(minlength, room))
     if count.sum() < x.shape[0]:
         low, high = torch.stack(x.aminmax()).tolist()
         if low < 0 or high >= 2**31 - 1:

@@ -21,7 +21,7 @@ TILE_SHORT = 2048  # bytes of such a row in a tile
 LONG = {True: (4096, 4, 8), False: (1024, 4, 1)}
 TILE_SUM = 4096  # sums of blocks at once, where one block adds all up
 HINTS = {  # by whether a row is short; measured on sm_90
-    True: {"occupancy": 8, "num_worker_warps": 4},
+    True: {"occupancy": ct.ByTarget(sm_90=8, default=4), "num_worker_warps": 4},
     False: {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 4},
 }
 HINTS_SUM = {"occupancy": 1, "num_worker_warps": 8}

@@ -53,6 +53,17 @@ def _add(Count, copy, places, counts):
     ct.atomic_add(Count, (copy, places), counts, memory_order=ct.MemoryOrder.RELAXED)
 
 
+def _round(X, start, rest, lane, r):
+    """Elements of all steps of a round."""
+    insides = ()
+    for step in ct.static_iter(range(STEPS)):  # all known before the first load
+        insides += ((r * STEPS + step) * LANES + lane < rest,)
+    txs = ()
+    for step in ct.static_iter(range(STEPS)):
+        txs += (ct.gather(X, start + ((r * STEPS + step) * LANES + lane), mask=insides[step], check_bounds=False),)
+    return txs
+
+
 @ct.kernel
 def _histc_kernel(X: ct.IndexedWithInt64, Count, low: float, high: float, bins: int, rounds: int, WORDS: ConstInt):
     """Add the counts of `rounds` * STEPS * LANES elements of X (N,) in WORDS * 8 bins to Count (1, bins).
@@ -68,15 +79,12 @@ def _histc_kernel(X: ct.IndexedWithInt64, Count, low: float, high: float, bins: 
     for _ in ct.static_iter(range(WORDS)):
         none += (ct.zeros((LANES,), ct.int32),)
     even, odd = none, none
+    txs = _round(X, start, rest, lane, 0)
     for r in range(rounds):
-        txs, insides = (), ()
-        for step in ct.static_iter(range(STEPS)):  # all under way before the first one is counted
-            offset = (r * STEPS + step) * LANES + lane
-            insides += (offset < rest,)
-            txs += (ct.gather(X, start + offset, mask=insides[step], check_bounds=False),)
+        after = _round(X, start, rest, lane, ct.minimum(r + 1, rounds - 1))  # under way while these are counted
         nibbles = none
         for step in ct.static_iter(range(STEPS)):
-            place = _places(txs[step], insides[step], low, high, bins)
+            place = _places(txs[step], (r * STEPS + step) * LANES + lane < rest, low, high, bins)
             word, one = (place >> 3) - above, 1 << ((place & 7) * 4)
             counted = ()
             for w in ct.static_iter(range(WORDS)):
@@ -87,6 +95,7 @@ def _histc_kernel(X: ct.IndexedWithInt64, Count, low: float, high: float, bins: 
             evens += (even[w] + (nibbles[w] & 0x0F0F0F0F),)
             odds += (odd[w] + ((nibbles[w] >> 4) & 0x0F0F0F0F),)
         even, odd = evens, odds
+        txs = after
 
     first = (above + ct.arange(WORDS, dtype=ct.int32)) * 8
     for parity in ct.static_iter(range(2)):

@@ -184,6 +184,14 @@ class Test_Bincount(common.PyTestCase):
             bincount(x, 400)
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize(("minlength", "most"), [(1, 7), (1, 8), (9, 15), (9, 16), (200, 255), (200, 300)], ids=str)
+    def test_op_values_beyond_minlength(self, minlength, most, backend):
+        self._setup(backend)
+        x = torch.randint(0, most + 1, (1023,), dtype=self._dtypes[0], device="cuda")
+        x[-1] = most
+        self._check({"x": x, "minlength": minlength})
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("dtype", _dtypes, ids=str)
     def test_op_values_far_apart(self, dtype, backend):
         self._setup(backend)
