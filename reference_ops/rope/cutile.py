@@ -112,6 +112,15 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
+@functools.cache
+def _kernel(wide, heavy):
+    """Kernel with the hints for blocks that need many registers, or few."""
+    kernel = _rope_kernel
+    if wide:
+        kernel = _rope_wide_kernel
+    return kernel.replace_hints(**HINTS[heavy])
+
+
 @dataclass(frozen=True)
 class _Plan:
     """How pairs are turned: views as (shape, strides, first element) of tensors, and a launch."""
@@ -121,6 +130,14 @@ class _Plan:
     kernel: Any  # with its hints
     grid: tuple[int]
     constants: tuple[Any, ...]
+
+
+def _is_wide(shape, steps, _first):
+    """Whether 32 bits are too few for the places of a view."""
+    span = 0
+    for n, step in zip(shape, steps, strict=True):
+        span += n * step
+    return span >= 2**31
 
 
 @functools.lru_cache(maxsize=4096)
@@ -154,12 +171,9 @@ def _plan(shape, x_steps, y_steps, angles, cos_steps, sin_steps, in_place):
     parts = [(0, half), (half, half), (2 * half, rest) if tile_rest else (0, half)]
     turned = tuple([view(steps, *part) for part in parts] for steps in (x_steps, y_steps))
     turning = tuple([view(steps, 0, half)] for steps in (cos_steps, sin_steps))
-    kernel = _rope_kernel
-    views = [each for several_views in (*turned, *turning) for each in several_views]
-    if any(sum(n * step for n, step in zip(*each[:2], strict=True)) >= 2**31 for each in views):
-        kernel = _rope_wide_kernel
+    wide = any(_is_wide(*each) for views in (*turned, *turning) for each in views)
     exact = length % tile_s == 0 and half % tile_d == 0
-    kernel = kernel.replace_hints(**HINTS[several or not exact])
+    kernel = _kernel(wide, several or not exact)
     grid = (outer * ct.cdiv(length, tile_s) * ct.cdiv(copies, tile_h) * ct.cdiv(half, tile_d),)
     return _Plan(turned, turning, kernel, grid, (tile_s, tile_h, tile_d, tile_rest, exact))
 

@@ -101,3 +101,13 @@ def test_gradients_are_computed_each_time():
         call = work.timed(partial(work.function, **kwargs, backend="cutile"), kwargs)
         first, second = call(), call()
     torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_few_elements_may_lose_digits_by_cancellation():
+    work, expected = workload("rms_norm"), torch.randn(400, 1000)
+    spoilt, wrong = expected.clone(), expected.clone()
+    spoilt[0, :4] += 0.1
+    wrong[0] += 0.1
+    work.check(spoilt, expected)
+    with pytest.raises(AssertionError, match=r"\d+ of 400000 elements are wrong"):
+        work.check(wrong, expected)

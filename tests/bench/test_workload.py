@@ -1,5 +1,7 @@
 """The benchmarks of the template say what `tilewright bench` has to know."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,14 @@ def test_torch_compile_compiles_every_shape_once(monkeypatch):
             call = workload.contestants(["compile"], workload.inputs(n, torch.float32, "cpu"))["compile"]
             torch.testing.assert_close(call(), torch.full((n,), 2.0))
     assert graphs == [[size] for size in workload.sizes]
+
+
+def test_what_torch_compiled_can_be_computed_again_in_a_process_that_has_compiled_nothing(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\n"
+        "from tilewright.bench.workload import _compiled\n"
+        "_compiled(torch.sin)\n"
+        "assert torch._functorch.config.donated_buffer is False\n"
+    )
+    subprocess.run([sys.executable, script], check=True)

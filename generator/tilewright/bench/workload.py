@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+import torch._functorch.config  # which torch itself imports only when it compiles something
 
 from tilewright.bench.agreement import assert_agreement
 from tilewright.errors import UsageError
