@@ -17,8 +17,8 @@ def performance() -> Iterator[str]:
     yield (
         "A rate is the work of the problem over the median time. The limit is the rate of a copy on the device, for"
         " products that of torch's product of large matrices, measured in the same run; operators that write little"
-        " exceed a copy. TileGym is its fastest variant. A peer that shows - failed, was wrong or is missing in that run;"
-        " the best peer is one of the others. Absolute rates differ between runs: compare within one."
+        " exceed a copy. TileGym is its fastest variant. A peer that shows - failed, was wrong or is missing in that"
+        " run; the best peer is one of the others. Absolute rates differ between runs: compare within one."
     )
     seen: set[str] = set()
     for release, run in _runs():
