@@ -18,10 +18,17 @@ GATES = 3
 
 @dataclass(frozen=True)
 class _Config:
-    """A tile (rows, units, K) of each of four sums, and what it is for."""
+    """A tile (rows, units, K) of each of three sums, a hint, and what it is for."""
 
     tile: tuple[int, int, int]
+    num_worker_warps: int = 8
     most_rows: int = 2**31
+
+    @functools.cached_property
+    def kernel(self):
+        """Kernel with the hint."""
+        kernel = _gru_cell_kernel
+        return kernel.replace_hints(num_worker_warps=self.num_worker_warps)
 
     def suits(self, multiprocessors, rows, tiles):
         """Whether nearly all multiprocessors are busy with tiles that are at least half full."""
@@ -73,7 +80,7 @@ def _bias(B, gate, n, TILE_N):
     return ct.gather(B, B.shape[0] // GATES * gate + unit).astype(ct.float32)[None, :]
 
 
-@ct.kernel(num_worker_warps=8)
+@ct.kernel
 def _gru_cell_kernel(
     X, H, Wx, Wh, Bx, Bh, NextH, BIAS: ConstBool, TILE_M: ConstInt, TILE_N: ConstInt, TILE_K: ConstInt
 ):
@@ -133,13 +140,13 @@ def _configs(properties, itemsize):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(device, itemsize, rows, units):
-    """Choose (blocks, tile) for states of this size."""
+    """Choose (kernel, blocks, tile) for states of this size."""
     properties = torch.cuda.get_device_properties(device)
     for config in _configs(properties, itemsize):
         tiles = ct.cdiv(rows, config.tile[0]) * ct.cdiv(units, config.tile[1])
         if rows <= config.most_rows and config.suits(properties.multi_processor_count, rows, tiles):
             break
-    return tiles, config.tile
+    return config.kernel, tiles, config.tile
 
 
 @functools.lru_cache(maxsize=4096)
@@ -219,8 +226,8 @@ def gru_cell(
     b_ih, b_hh = (x if not biases else h.new_zeros(GATES * units) if b is None else b for b in (b_ih, b_hh))
     arrays = (_rows(x), state, _gates(w_ih), _gates(w_hh), b_ih, b_hh)
     arrays += tuple(y if y.ndim == 2 else y.view(-1, units) for y in results)
-    blocks, tile = _plan(x.device, x.element_size(), *state.shape)
+    kernel, blocks, tile = _plan(x.device, x.element_size(), *state.shape)
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
-        ct.launch(stream, (blocks,), _gru_cell_kernel, (*arrays, bool(biases), *tile))
+        ct.launch(stream, (blocks,), kernel, (*arrays, bool(biases), *tile))
     return out if results[0] is out else out.copy_(results[0])

@@ -1,5 +1,6 @@
 """Changes land together or not at all, whatever happens in between."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -210,6 +211,21 @@ def test_an_edit_after_the_kill_is_not_overwritten(changes):
     assert (changes.root / "kept.py").read_text() == "mine\n"
     (changes.root / "kept.py").write_text("old\n")
     recover(changes.root)
+    assert tree(changes.root) == AFTER
+
+
+def test_a_folder_that_another_command_removes_meanwhile_is_made_again(changes, monkeypatch):
+    """`mkdir` finds it, and when it looks whether that is a folder, it is gone."""
+    mkdir, calls = Path.mkdir, []
+
+    def refuse_once(path, *args, **kwargs):
+        calls.append(path)
+        if len(calls) == 1:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        mkdir(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "mkdir", refuse_once)
+    apply(changes)
     assert tree(changes.root) == AFTER
 
 

@@ -14,11 +14,11 @@ from tilewright.interpret import enabled
     [(torch.channels_last, 1, 1), (torch.channels_last, 3, 2), (torch.contiguous_format, 3, 3)],
 )
 def test_launches_of_a_call(layout, kernel, launches, stride, monkeypatch):
-    with enabled():
+    with enabled(), monkeypatch.context() as patch:
         x = torch.randn(1, 16, 4, 4, device="cuda").to(memory_format=layout)
         weight = torch.randn(16, 8, kernel, kernel, device="cuda").to(memory_format=layout)
         launch, launched = cutile.ct.launch, []
-        monkeypatch.setattr(cutile.ct, "launch", lambda *arguments: launched.append(launch(*arguments)))
+        patch.setattr(cutile.ct, "launch", lambda *arguments: launched.append(launch(*arguments)))
         result = conv_transpose2d(x, weight, stride, output_padding=stride - 1)
         assert len(launched) == launches
         expected = torch.nn.functional.conv_transpose2d(x, weight, None, stride, output_padding=stride - 1)

@@ -21,9 +21,9 @@ def test_no_second_kernel_for_another_shape(name, monkeypatch):
         assert kernels.setdefault(about, kernel) is kernel
         return launch(stream, grid, kernel, arguments)
 
-    with interpret.enabled():
+    with interpret.enabled(), monkeypatch.context() as patch:
         launch = ct.launch
-        monkeypatch.setattr(ct, "launch", record)
+        patch.setattr(ct, "launch", record)
         first, *rest = size_of(name)
         for size in ((first, *rest), (2 * first, *rest)):
             work.function(**work.inputs(*size, work.dtypes[0], "cuda"), backend="cutile")

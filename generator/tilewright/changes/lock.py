@@ -55,7 +55,7 @@ def _acquire(journal: Path, *, wait: bool) -> int | None:
         try:
             journal.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(journal / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-        except FileNotFoundError:  # the previous holder has just removed the folder
+        except (FileExistsError, FileNotFoundError):  # the previous holder has just removed the folder
             missing += 1
             if missing == ATTEMPTS:
                 raise
