@@ -73,6 +73,26 @@ def test_further_arguments_are_tried_with_further_shapes():
     assert {x.name for x in captured(needs_both, tests, kernels=("short", "long"))} == {"short", "long"}
 
 
+def test_further_arguments_that_do_not_fit_further_shapes_are_left_out():
+    def refuse(recorder, x, flag=False):
+        if flag and len(x) > 100:
+            raise ValueError("the flag is for short rows")
+        recorder.launch(None, (1,), short, (x,))
+
+    tests = cases([(64,), (128,)], [(7,), (129,)], _arguments=[{"flag": True}])
+    assert {x.name for x in captured(refuse, tests, kernels=("short", "long"))} == {"short"}
+
+
+def test_arguments_that_the_first_shape_refuses_are_an_error():
+    def refuse(recorder, x, flag=False):
+        if flag:
+            raise ValueError("no flag")
+        recorder.launch(None, (1,), short, (x,))
+
+    with pytest.raises(ValueError, match="no flag"):
+        captured(refuse, cases([(64,)], [(7,)], _arguments=[{"flag": True}]), kernels=("short", "long"))
+
+
 def test_backward_is_captured():
     class Double(torch.autograd.Function):
         @staticmethod

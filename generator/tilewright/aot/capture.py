@@ -4,6 +4,8 @@ import importlib
 import itertools
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +103,9 @@ def capture(subject: Subject, recorder: Recorder, dtype: torch.dtype) -> list[La
     found: list[Launch] = []
     for recorder.aligned, shapes in ((True, subject.cases._aligned), (False, subject.cases._ragged)):
         reached: set[str] = set()
-        for shape, arguments in _attempts(subject, shapes):
-            _run(subject, shape, dtype, arguments)
+        for shape, arguments, fits in _attempts(subject, shapes):
+            with nullcontext() if fits else suppress(ValueError):
+                _run(subject, shape, dtype, arguments)
             fresh = [launch for launch in recorder.take() if launch.name not in reached]
             reached.update(launch.name for launch in fresh)
             found += fresh
@@ -111,13 +114,14 @@ def capture(subject: Subject, recorder: Recorder, dtype: torch.dtype) -> list[La
     return found
 
 
-def _attempts(subject: Subject, shapes: list[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+def _attempts(subject: Subject, shapes: list[Any]) -> Iterator[tuple[Any, dict[str, Any], bool]]:
+    """Shapes, arguments, and whether these are made for such a shape: the operator may refuse others."""
     arguments = getattr(subject.cases, "_arguments", ())
-    yield from ((shape, {}) for shape in shapes)
-    yield from itertools.product(shapes[:1], arguments)
+    yield from ((shape, {}, True) for shape in shapes)
+    yield from ((shape, more, True) for shape, more in itertools.product(shapes[:1], arguments))
     if hasattr(subject.cases, "_huge"):
-        yield subject.cases._huge, {}
-    yield from itertools.product(shapes[1:], arguments)
+        yield subject.cases._huge, {}, True
+    yield from ((shape, more, False) for shape, more in itertools.product(shapes[1:], arguments))
 
 
 def _run(subject: Subject, shape: Any, dtype: torch.dtype, arguments: dict[str, Any]) -> None:
