@@ -54,6 +54,25 @@ def test_table_and_file(operator, gpu, tilewright, here):
     assert document["surroundings"]["versions"]["torch"]
 
 
+def test_gradients(operator, gpu, tilewright, here):
+    result = tilewright("bench", "scale_add", "--backward", "--json", "found.json")
+    assert result.stdout.startswith("scale_add backward ")
+    (measured,) = json.loads((here / "found.json").read_text())["operators"]
+    assert [problem["backward"] for problem in measured["problems"]] == [True]
+
+
+def test_gradients_of_all_operators_that_have_some(operator, gpu, tilewright):
+    assert tilewright("bench", "--backward").exit_code == 5
+    benchmark = operator.path(operator.benchmark)
+    benchmark.write_text(f"{benchmark.read_text()}\n\ndef gradients(fn, kwargs): ...\n")
+    assert tilewright("bench", "--backward").stdout.startswith("scale_add backward ")
+
+
+def test_several_processes_prepare(operator, gpu, tilewright, here):
+    assert tilewright("bench", "--jobs", "2").exit_code == 0
+    assert (here / "prepared-scale_add").exists()
+
+
 def test_document_on_stdout(operator, gpu, tilewright):
     result = tilewright("bench", "--json", "-")
     assert [each["name"] for each in json.loads(result.stdout)["operators"]] == ["scale_add"]

@@ -1,11 +1,22 @@
-"""All phases of a transposed convolution are one launch; the operands are moved by at most one more each."""
+"""What takes as few launches as it can: each is host time, of which small problems consist."""
 
+import cuda.tile as ct
 import pytest
 import torch
 
+from reference_ops import batch_norm
 from reference_ops import conv_transpose2d
-from reference_ops.conv_transpose2d import cutile
+from reference_ops import group_norm
 from tilewright.interpret import enabled
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Launches so far, in the interpreter."""
+    with enabled(), monkeypatch.context() as patch:
+        launch, found = ct.launch, []
+        patch.setattr(ct, "launch", lambda *arguments: found.append(launch(*arguments)))
+        yield found
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
@@ -13,13 +24,20 @@ from tilewright.interpret import enabled
     ("layout", "kernel", "launches"),
     [(torch.channels_last, 1, 1), (torch.channels_last, 3, 2), (torch.contiguous_format, 3, 3)],
 )
-def test_launches_of_a_call(layout, kernel, launches, stride, monkeypatch):
-    with enabled(), monkeypatch.context() as patch:
-        x = torch.randn(1, 16, 4, 4, device="cuda").to(memory_format=layout)
-        weight = torch.randn(16, 8, kernel, kernel, device="cuda").to(memory_format=layout)
-        launch, launched = cutile.ct.launch, []
-        patch.setattr(cutile.ct, "launch", lambda *arguments: launched.append(launch(*arguments)))
-        result = conv_transpose2d(x, weight, stride, output_padding=stride - 1)
-        assert len(launched) == launches
-        expected = torch.nn.functional.conv_transpose2d(x, weight, None, stride, output_padding=stride - 1)
-        torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+def test_all_phases_of_a_transposed_convolution(layout, kernel, launches, stride, launched):
+    """The operands are moved by at most one more launch each."""
+    x = torch.randn(1, 16, 4, 4, device="cuda").to(memory_format=layout)
+    weight = torch.randn(16, 8, kernel, kernel, device="cuda").to(memory_format=layout)
+    result = conv_transpose2d(x, weight, stride, output_padding=stride - 1)
+    assert len(launched) == launches
+    expected = torch.nn.functional.conv_transpose2d(x, weight, None, stride, output_padding=stride - 1)
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("side", "launches"), [(8, 1), (300, 3)])
+def test_rows_of_few_tiles_are_normalized_by_one_launch(side, launches, launched):
+    x = torch.randn(1, 8, side, side, device="cuda")
+    group_norm(x, 8)
+    assert len(launched) == launches
+    batch_norm(x, training=True)
+    assert len(launched) == 2 * launches

@@ -13,16 +13,15 @@ from tilewright import interpret
 @pytest.mark.parametrize("name", NAMES)
 def test_no_second_kernel_for_another_shape(name, monkeypatch):
     work, kernels = workload(name), {}
-    launch = ct.launch
-
-    def record(stream, grid, kernel, arguments):
-        constants = [repr(each) for each in arguments if not isinstance(each, torch.Tensor)]
-        about = (kernel._pyfunc, repr(kernel._compiler_options), *constants)
-        assert kernels.setdefault(about, kernel) is kernel
-        return launch(stream, grid, kernel, arguments)
-
     with interpret.enabled(), monkeypatch.context() as patch:
         launch = ct.launch
+
+        def record(stream, grid, kernel, arguments):
+            constants = [repr(each) for each in arguments if not isinstance(each, torch.Tensor)]
+            about = (kernel._pyfunc, repr(kernel._compiler_options), *constants)
+            assert kernels.setdefault(about, kernel) is kernel
+            return launch(stream, grid, kernel, arguments)
+
         patch.setattr(ct, "launch", record)
         first, *rest = size_of(name)
         for size in ((first, *rest), (2 * first, *rest)):

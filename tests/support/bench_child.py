@@ -65,7 +65,7 @@ def main() -> None:
             say("refused", operator=name, error="it has no SIZES")
             continue
         say("limits", operator=name, copy=8.0, matrix={})
-        say("problem", operator=name, **PROBLEM)
+        say("problem", operator=name, **PROBLEM, backward=request["backward"])
         for contestant in CONTESTANTS.get(name) or CONTESTANTS[os.environ.get("ACT", "fine")]:
             if [0, contestant] not in operator["done"]:
                 say("begin", operator=name, index=0, contestant=contestant)

@@ -1,6 +1,7 @@
 """What candidates come to, by the compiler, and whether they are right, by the interpreter."""
 
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -62,6 +63,19 @@ def test_candidate_that_is_wrong(timer):
     with pytest.raises(AssertionError):
         timer.time(wrong, [3, 40], "float16", 10)
     assert timer.time(text, [3, 40], "float16", 10)
+
+
+def test_candidates_are_compared_as_the_benchmark_says(timer):
+    timer, text = timer
+
+    def refuse(_found, _expected):
+        raise AssertionError("not as the benchmark wants it")
+
+    timer._bench.workload = replace(timer._bench.workload, check=refuse)
+    with pytest.raises(AssertionError, match="not as the benchmark wants it"):
+        timer.time(text, [3, 40], "float16", 10)
+    with pytest.raises(AssertionError, match="not as the benchmark wants it"):
+        timer.check(text, "float16")
 
 
 def test_candidate_that_is_wrong_where_the_benchmark_does_not_look(timer):

@@ -54,12 +54,7 @@ def prepare_all(say: Say, **request: Any) -> None:
         if event == "begin":  # that it is alive
             say(event, **data)
 
-    def call_once(call: Call) -> Spread:
-        call()
-        torch.cuda.synchronize()
-        return Spread(median=1.0, low=1.0, high=1.0)
-
-    serve(calls, **request, measure=call_once)
+    serve(calls, **request, measure=lambda _: Spread(median=1.0, low=1.0, high=1.0))  # the check has called it
     say("prepared")
 
 
