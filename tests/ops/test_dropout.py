@@ -35,25 +35,28 @@ class Test_Dropout(common.PyTestCase):
         """Dropout by Philox 4x32 with seven rounds, its words in runs of 1024 elements."""
         if not training:
             return x.clone()
-        index = torch.arange(x.numel(), device=x.device)
-        counter = index // 4096 * 1024 + index % 1024
-        a, b = counter & 0xFFFFFFFF, counter >> 32
-        c = d = torch.zeros_like(a)
-        low, high = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
-        for _ in range(7):
-            # 64-bit products from halves, because int64 is signed
-            halves = [(n >> 16, n & 0xFFFF, factor) for n, factor in ((a, 0xD2511F53), (c, 0xCD9E8D57))]
-            products = [(upper * factor, lower * factor) for upper, lower, factor in halves]
-            (top, bottom), (other, rest) = [
-                ((upper + (lower >> 16)) >> 16, (lower + ((upper & 0xFFFF) << 16)) & 0xFFFFFFFF)
-                for upper, lower in products
-            ]
-            a, b, c, d = other ^ b ^ low, rest, top ^ d ^ high, bottom
-            low, high = (low + 0x9E3779B9) & 0xFFFFFFFF, (high + 0xBB67AE85) & 0xFFFFFFFF
-        word = torch.stack([a, b, c, d])[index // 1024 % 4, index].reshape(x.shape)
         scale = 1 / (1 - p) if p < 1 else 0.0
-        kept = word >= min(int(p * 2**32), 2**32 - 1)
-        return (x.float() * torch.where(kept, scale, 0.0)).to(x.dtype)
+        results = []
+        for start, part in enumerate(x.flatten().split(2**26)):  # one after the other, for the memory they take
+            index = start * 2**26 + torch.arange(part.numel(), device=x.device)
+            counter = index // 4096 * 1024 + index % 1024
+            a, b = counter & 0xFFFFFFFF, counter >> 32
+            c = d = torch.zeros_like(a)
+            low, high = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
+            for _ in range(7):
+                # 64-bit products from halves, because int64 is signed
+                halves = [(n >> 16, n & 0xFFFF, factor) for n, factor in ((a, 0xD2511F53), (c, 0xCD9E8D57))]
+                products = [(upper * factor, lower * factor) for upper, lower, factor in halves]
+                (top, bottom), (other, rest) = [
+                    ((upper + (lower >> 16)) >> 16, (lower + ((upper & 0xFFFF) << 16)) & 0xFFFFFFFF)
+                    for upper, lower in products
+                ]
+                a, b, c, d = other ^ b ^ low, rest, top ^ d ^ high, bottom
+                low, high = (low + 0x9E3779B9) & 0xFFFFFFFF, (high + 0xBB67AE85) & 0xFFFFFFFF
+            word = torch.stack([a, b, c, d]).gather(0, index[None] // 1024 % 4)[0]
+            kept = word >= min(int(p * 2**32), 2**32 - 1)
+            results.append((part.float() * torch.where(kept, scale, 0.0)).to(x.dtype))
+        return torch.cat(results).reshape(x.shape)
 
     def _setup(self, backend):
         if not is_backend_available(backend):
