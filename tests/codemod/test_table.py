@@ -64,6 +64,26 @@ def test_entries_of_hints_on_an_architecture():
     assert table(HINTS, "sm_100").entries[1].values == {"occupancy": 3, "warps": None}
 
 
+@pytest.mark.parametrize(
+    ("arch", "tiles"),
+    [("sm_80", [(64, 64), (128, 64)]), ("sm_90", [(128, 64), (64, 64)]), ("sm_120", [(128, 64), (64, 64)])],
+)
+def test_relatives_are_those_of_the_architecture_and_then_of_nearer_ones(arch, tiles):
+    found = [values["tile"] for values in table(CALLS, arch).relatives]
+    assert list(dict.fromkeys(found)) == tiles
+
+
+def test_relatives_are_of_one_size_of_elements_and_told_once():
+    assert table(CALLS, itemsize=4).relatives == [{"tile": (32, 32), "warps": 4}]
+    values = table(CALLS, "sm_80").relatives
+    assert len(values) == 3
+    assert [entry["most"] for entry in values if "most" in entry] == [16]
+
+
+def test_relatives_in_a_table_of_hints():
+    assert table(HINTS).relatives == [{"occupancy": 4, "warps": 4}, {"occupancy": 4, "warps": 8}]
+
+
 def test_older_generation_serves_a_newer_architecture():
     assert [entry.values["tile"] for entry in table(CALLS, "sm_120").entries] == [(128, 64), (64, 64)]
 

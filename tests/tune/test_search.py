@@ -1,10 +1,15 @@
 """The search finds what an exhaustive one would, with a part of its measurements."""
 
+import json
 import math
 import random
+from pathlib import Path
+from pathlib import PurePosixPath
 
 import pytest
 
+from tilewright.codemod.table import Place
+from tilewright.codemod.table import Table
 from tilewright.errors import UsageError
 from tilewright.tune.search import search
 from tilewright.tune.space import Axis
@@ -75,6 +80,48 @@ def test_within_three_per_cent_with_few_measurements(choices, most):
         measured = max(measured, len(seen))
     assert measured <= most
     assert close >= 85
+
+
+LANDSCAPES = json.loads((Path(__file__).parent / "landscapes.json").read_text())
+ROOT = Path(__file__).parents[2]
+
+
+def entries(operator, choices):
+    """What the operator's table has for other architectures than sm_90."""
+    path = PurePosixPath("reference_ops", operator, "cutile.py")
+    text = (ROOT / path).read_text()
+    places = [
+        Place(name=choices.table, arch=arch, itemsize=2 if choices.by_itemsize else None)
+        for arch in ("sm_100", "sm_80", "sm_120")
+    ]
+    return [entry.values for place in places for entry in Table(text, place, path=path).entries]
+
+
+@pytest.mark.parametrize(
+    ("operator", "family", "most"),
+    [("matmul", "matmul", 18), ("attention", "attention", 12), ("rms_norm", "row_norm", 8)],
+)
+def test_best_of_what_was_measured_is_found_from_anywhere(operator, family, most):
+    """Every candidate was measured on an H200, and what the table has for sm_90 is not known."""
+    landscape = LANDSCAPES[operator]
+    choices = Choices.read(ROOT / "template" / "_partials", family, operator)
+    measured = {json.dumps(values): ms for *values, ms in landscape["trials"]}
+    best = min(ms for ms in measured.values() if ms)
+    known = entries(operator, choices)
+    for *start, ms in landscape["trials"]:
+        if ms is None:
+            continue
+        space = Space(choices, landscape["entry"] | dict(zip(landscape["fields"], start, strict=True)))
+        seen = set()
+
+        def measure(points, space=space, seen=seen):
+            seen.update(points)
+            found = [measured[json.dumps(list(space.values(point).values()))] for point in points]
+            return [ms and math.log(ms) for ms in found]
+
+        winner = search(space, measure, filter(None, map(space.find, known)))[0]
+        assert measured[json.dumps(list(space.values(winner).values()))] < 1.03 * best
+        assert len(seen) <= most
 
 
 def test_nothing_that_works_ends_the_search():

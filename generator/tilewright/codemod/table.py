@@ -57,13 +57,22 @@ class Table:
         for line in self._bytes.splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line))
         self._statement = self._assignment()
+        self._generations = self._find_generations()
         self._part, self._exact = self._find_part()
-        self._records = self._find_records()
+        self._records = self._find_records(self._part)
 
     @property
     def entries(self) -> list[Entry]:
         """All entries, in the order of the file."""
         return [Entry(label=label, values=self._read(record)) for label, record in self._records]
+
+    @property
+    def relatives(self) -> list[Values]:
+        """Values of every entry for elements of this size: first those of `entries`, then of nearer architectures."""
+        majors = sorted(self._generations, key=lambda major: (abs(major - self._place.major), major))
+        parts = [self._part, *(self._generations[major] for major in majors)]
+        found = [self._read(record) for part in parts for _, record in self._find_records(part)]
+        return [values for place, values in enumerate(found) if values not in found[:place]]
 
     def replaced(self, index: int, values: Mapping[str, Any]) -> str:
         """The text with these fields of one entry changed, on this architecture only."""
@@ -116,35 +125,39 @@ class Table:
                     return node
         raise self._unknown(f"has no table {self._place.name}")
 
-    def _find_part(self) -> tuple[ast.expr, bool]:
-        """What holds the entries, and whether it is for this architecture alone or its changes must be kept apart."""
-        table = self._statement.value
-        assert isinstance(table, ast.Dict)
+    def _find_generations(self) -> dict[int, ast.expr]:
+        """What the table has for elements of this size, by major compute capability; nothing if it is one of hints."""
+        assert isinstance(self._statement.value, ast.Dict)
         if self._place.itemsize is None:
-            return table, True
-        generations = _items(table).get(self._place.itemsize)
+            return {}
+        generations = _items(self._statement.value).get(self._place.itemsize)
         if not isinstance(generations, ast.Dict):
             raise self._unknown(f"has no {self._place.name}[{self._place.itemsize}]")
-        found = _items(generations)
-        known = [major for major in found if isinstance(major, int) and major <= self._place.major]
+        return {major: part for major, part in _items(generations).items() if isinstance(major, int)}
+
+    def _find_part(self) -> tuple[ast.expr, bool]:
+        """What holds the entries, and whether it is for this architecture alone or its changes must be kept apart."""
+        if self._place.itemsize is None:
+            return self._statement.value, True
+        known = [major for major in self._generations if major <= self._place.major]
         if not known:
-            majors = sorted(major for major in found if isinstance(major, int))
+            first = min(self._generations, default=None)
             raise UsageError(
                 f"{self._path} has nothing for {self._place.arch} in {self._place.name}[{self._place.itemsize}]",
-                expected=f"expected an architecture from sm_{majors[0]}0 on" if majors else "",
+                expected="" if first is None else f"expected an architecture from sm_{first}0 on",
                 hint="tune it for one that the operator supports: --arch, or another GPU",
             )
-        return found[max(known)], max(known) == self._place.major
+        return self._generations[max(known)], max(known) == self._place.major
 
-    def _find_records(self) -> list[tuple[str, ast.expr]]:
+    def _find_records(self, part: ast.expr) -> list[tuple[str, ast.expr]]:
         name = self._place.name
-        if isinstance(self._part, ast.Tuple):
+        if isinstance(part, ast.Tuple):
             prefix = f"{name}[{self._place.itemsize}][{self._place.major}]"
-            found = [(f"{prefix}[{index}]", node) for index, node in enumerate(self._part.elts)]
-        elif isinstance(self._part, ast.Dict):
-            found = [(f"{name}[{key!r}]", node) for key, node in _items(self._part).items()]
+            found = [(f"{prefix}[{index}]", node) for index, node in enumerate(part.elts)]
+        elif isinstance(part, ast.Dict):
+            found = [(f"{name}[{key!r}]", node) for key, node in _items(part).items()]
             if not any(isinstance(node, ast.Dict | ast.Tuple) for _, node in found):
-                return [(name, self._part)]
+                return [(name, part)]
         else:
             raise self._unknown(f"has a {name} whose entries are in no tuple or dictionary")
         for label, node in found:

@@ -1,4 +1,4 @@
-"""Find a good point of a space with few measurements: some that are spread out, then along the axes from the best."""
+"""Find a good point of a space with few measurements: some known or spread out, then along the axes from the best."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -9,23 +9,26 @@ from itertools import islice
 from tilewright.tune.space import Point
 from tilewright.tune.space import Space
 
-FRACTION = 6  # one point in so many is measured
+FRACTION = 8  # one point in so many is measured
 FEWEST = 8
-_SPREAD = 5  # one in so many of these is spread out over the space, before the best of them is improved
+_KNOWN = 2  # one in so many of these may be of those that are known to be good elsewhere
+_SPREAD = 5  # and one is spread out over the space, before the best of them is improved
 _RUNNERS_UP = 3  # whose neighbours are looked at once nothing improves the best point
 Measure = Callable[[Sequence[Point]], Sequence[float | None]]  # the cost of each point; None: it does not work
 
 
-def search(space: Space, measure: Measure) -> list[Point]:
+def search(space: Space, measure: Measure, known: Iterable[Point] = ()) -> list[Point]:
     """Points that work, the best first, of those that were measured.
 
     Args:
         space: Where to search; its start is measured first.
         measure: Costs of several points at once, so that they can be compiled side by side.
+        known: Points that are good for other sizes or on other architectures, the likelier ones first.
     """
     tried = _Tried(measure, budget=min(len(space), max(FEWEST, len(space) // FRACTION)))
-    tried.look([space.start])
-    tried.look(islice(space.spread([space.start]), tried.left // _SPREAD))
+    elsewhere = [point for point in dict.fromkeys(known) if point != space.start][: tried.left // _KNOWN]
+    first = [space.start, *elsewhere]
+    tried.look([*first, *islice(space.spread(first), tried.left // _SPREAD)])
     while tried.left:
         _descend(space, tried)
         runners_up = tried.ranked()[:_RUNNERS_UP]

@@ -97,6 +97,13 @@ class Space:
             found[axis.field] = value
         return found
 
+    def find(self, entry: Mapping[str, Any]) -> Point | None:
+        """The point with the values of another entry; None where it lies elsewhere."""
+        try:
+            return tuple(axis.values.index(axis.read(entry)) for axis in self._axes)
+        except (KeyError, IndexError, TypeError, ValueError):
+            return None
+
     def neighbours(self, point: Point) -> Iterator[Point]:
         """Points one step away along any axis."""
         for axis in range(len(point)):

@@ -108,7 +108,8 @@ class Tuner:
             self._costs(work, space.points, LONG)
             ranking = [point for point in space.points if work.trials[point].verdict == "ok"]
         else:
-            ranking = search(space, lambda points: self._costs(work, points, SHORT))
+            known = [point for point in map(space.find, work.table.relatives) if point]
+            ranking = search(space, lambda points: self._costs(work, points, SHORT), known)
             ranking = ranking[: min(_FINALISTS, ranking.index(space.start) if space.start in ranking else _FINALISTS)]
         if not ranking:
             return space.start, self._entry(work, space.start, "measured", begun)
