@@ -40,11 +40,14 @@ class Test_Cummax(common.PyTestCase):
         out: tuple[torch.Tensor, torch.Tensor] | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """cummax of PyTorch."""
-        if not reverse:
-            return tuple(torch.cummax(x, dim))
-        value, index = torch.cummax(x.flip(dim), dim)
-        n = x.shape[dim] if x.ndim else 1
-        return value.flip(dim), n - 1 - index.flip(dim)
+        device = x.device
+        if x.numel() >= 2**31:
+            x = x.cpu()  # on a GPU PyTorch 2.11 reads beyond tensors as large as that
+        value, index = torch.cummax(x.flip(dim) if reverse else x, dim)
+        if reverse:
+            n = x.shape[dim] if x.ndim else 1
+            value, index = value.flip(dim), n - 1 - index.flip(dim)
+        return value.to(device), index.to(device)
 
     def _setup(self, backend):
         if not is_backend_available(backend):
