@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from reference_ops import batch_norm
+from reference_ops import cat
 from reference_ops import conv_transpose2d
+from reference_ops import gemv
 from reference_ops import group_norm
 from tilewright.interpret import enabled
 
@@ -41,3 +43,16 @@ def test_rows_of_few_tiles_are_normalized_by_one_launch(side, launches, launched
     assert len(launched) == launches
     batch_norm(x, training=True)
     assert len(launched) == 2 * launches
+
+
+@pytest.mark.parametrize(("number", "launches"), [(1, 1), (8, 1), (9, 9)])
+def test_contiguous_tensors_are_joined_by_one_launch(number, launches, launched):
+    tensors = [torch.randn(5, n + 1, device="cuda") for n in range(number)]
+    assert torch.equal(cat(tensors, 1), torch.cat(tensors, 1))
+    assert len(launched) == launches
+
+
+@pytest.mark.parametrize(("rows", "launches"), [(2113, 1), (64, 2)])
+def test_rows_that_fill_the_multiprocessors_are_not_split(rows, launches, launched):
+    gemv(torch.randn(rows, 16384, device="cuda"), torch.randn(16384, device="cuda"))
+    assert len(launched) == launches
