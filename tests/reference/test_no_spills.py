@@ -13,7 +13,7 @@ from tilewright.verify.operators import find_operators
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["batch_norm", "bmm"])
+@pytest.mark.parametrize("name", ["batch_norm", "bmm", "rms_norm"])
 def test_no_registers_are_spilled(name):
     host = find_host(ROOT)
     (operator,) = choose(find_operators(host), [name], host)
