@@ -16,7 +16,7 @@ ConstBool = ct.Constant[bool]
 ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
 BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
-HELD_BACKWARD = 36864  # words of 32 bits that a block holds for the gradients: the row, its gradient, and the sums
+HELD_BACKWARD = 49152  # words of 32 bits that a block holds for the gradients: of a row, its gradient, and the sums
 TILE_COLUMNS = 128  # width of a tile that walks down longer rows
 BLOCKS = 1024  # that sum the gradients of weight and bias then
 SUMS = 2048  # of rows that a block adds up at once
@@ -28,8 +28,8 @@ HINTS = {  # by the elements that a block holds, at most; measured on sm_90
     16384: {"occupancy": 2, "num_worker_warps": 8},
 }
 HINTS_BACKWARD = {  # by the words that a block holds, at most; measured on sm_90
-    8192: {"occupancy": 2, "num_worker_warps": 4},
-    36864: {"occupancy": 1, "num_worker_warps": 8},
+    12288: {"occupancy": 2, "num_worker_warps": 8},
+    49152: {"occupancy": 1, "num_worker_warps": 8},
 }
 
 
@@ -107,9 +107,11 @@ def _add_rms_norm_kernel(
     S,
     W,
     B,
+    Statistics,
     EPS: ConstFloat,
     HAS_W: ConstBool,
     HAS_B: ConstBool,
+    SAVE: ConstBool,
     TILE_M: ConstInt,
     TILE_N: ConstInt,
     TILES: ConstInt,
@@ -118,6 +120,8 @@ def _add_rms_norm_kernel(
     i = ct.bid(0)
     txs = _tiles((X, R), i, TILE_M, TILE_N, TILES)
     rstd = _statistics(txs, X.shape[1], EPS)
+    if SAVE:
+        ct.store(Statistics, (i, 0), rstd, allow_tma=False)
     for j in ct.static_iter(range(TILES)):
         ct.store(S, (i, j), txs[j].astype(S.dtype), allow_tma=False)
         _store(Y, (i, j), txs[j] * rstd, W, B, HAS_W, HAS_B)
@@ -131,15 +135,19 @@ def _add_rms_norm_long_kernel(
     S: ct.IndexedWithInt64,
     W: ct.IndexedWithInt64,
     B: ct.IndexedWithInt64,
+    Statistics: ct.IndexedWithInt64,
     EPS: ConstFloat,
     HAS_W: ConstBool,
     HAS_B: ConstBool,
+    SAVE: ConstBool,
     TILE_M: ConstInt,
     TILE_N: ConstInt,
 ):
     """Rows of X plus R (M, N) of any length: a pass that sums, and one that writes."""
     i = ct.bid(0)
     rstd = _long_rows((X, R), i, EPS, TILE_M, TILE_N)
+    if SAVE:
+        ct.store(Statistics, (i, 0), rstd, allow_tma=False)
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
         tx = _added((X, R), (i, j), (TILE_M, TILE_N))
         ct.store(S, (i, j), tx.astype(S.dtype), allow_tma=False)
@@ -147,19 +155,24 @@ def _add_rms_norm_long_kernel(
 
 
 def _held(A, i, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
-    """Rows as tiles in registers in the dtype of A, of which there may be fewer than in that which is computed in."""
+    """Rows as tiles in the dtype of A."""
+    # Through shared memory, where other warps load the next rows while these compute
     ts = ()
     for j in ct.static_iter(range(TILES)):
-        ts += (ct.load(A, (i, j), (TILE_M, TILE_N), padding_mode=ct.PaddingMode.ZERO, allow_tma=False),)
+        ts += (ct.load(A, (i, j), (TILE_M, TILE_N), padding_mode=ct.PaddingMode.ZERO),)
     return ts
 
 
-def _gradient(tdy, W, j, HAS_W: ConstBool):
-    """Gradient of a normalized tile."""
-    tg = _wide(tdy)
+def _weight(W, j, TILE_N: ConstInt, HAS_W: ConstBool):
+    """Tile of the weight in its dtype; zero outside, or 1 if there is none."""
     if HAS_W:
-        tg = tg * _load(W, (j,), tdy.shape[1:])
-    return tg
+        return ct.load(W, (j,), (TILE_N,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+    return ct.ones((TILE_N,), ct.float32)
+
+
+def _saved(Statistics, i, TILE_M: ConstInt):
+    """Reciprocal of the root mean square of rows, as saved."""
+    return _load(Statistics, (i, 0), (TILE_M, 1))
 
 
 @ct.kernel
@@ -169,9 +182,9 @@ def _add_rms_norm_backward_kernel(
     X,
     dX,
     W,
+    Statistics,
     dW,
     dB,
-    EPS: ConstFloat,
     HAS_W: ConstBool,
     SUM_W: ConstBool,
     SUM_B: ConstBool,
@@ -181,33 +194,37 @@ def _add_rms_norm_backward_kernel(
 ):
     """Gradient of rows of the sum X, in registers; a block's part of those of weight and bias, a line of dW and dB."""
     tile = (TILE_M, TILE_N)
-    tdws, tdbs = (), ()
-    for _ in ct.static_iter(range(TILES)):
+    tws, tdws, tdbs = (), (), ()
+    for j in ct.static_iter(range(TILES)):
+        tws += (_weight(W, j, TILE_N, HAS_W),)
         tdws += (ct.zeros(tile, dW.dtype),)
         tdbs += (ct.zeros(tile, dB.dtype),)
-    rows = ct.cdiv(X.shape[0], TILE_M)
-    txs, tdys = _held(X, ct.bid(0), TILE_M, TILE_N, TILES), _held(dY, ct.bid(0), TILE_M, TILE_N, TILES)
+    rows, share = ct.cdiv(X.shape[0], TILE_M), ct.ones((1, 1), dW.dtype) / X.shape[1]
+    rstd = _saved(Statistics, ct.bid(0), TILE_M)
     for i in range(ct.bid(0), rows, ct.num_blocks(0)):
-        masked = (*txs[:-1], ct.where(_inside(X.shape[1], TILE_N, TILES), txs[-1], 0.0))
-        rstd = _statistics(masked, X.shape[1], EPS)
+        txs, tdys = _held(X, i, TILE_M, TILE_N, TILES), _held(dY, i, TILE_M, TILE_N, TILES)
+        tdss = _held(dS, i, TILE_M, TILE_N, TILES)
+        # On their way while this turn computes; after the last one nobody reads them
+        following = ct.minimum(i + ct.num_blocks(0), rows - 1)
+        next_rstd = _saved(Statistics, following, TILE_M)
+
         slope = ct.zeros(tile, dW.dtype)
-        sums_w, sums_b = (), ()
+        normalized, tgs, sums_w, sums_b = (), (), (), ()
         for j in ct.static_iter(range(TILES)):
-            tx, tg = _wide(txs[j]), _gradient(tdys[j], W, j, HAS_W)
+            tx, tdy = _wide(txs[j]) * rstd, _wide(tdys[j])
+            tg = tdy * _wide(tws[j])
             slope = slope + tg * tx
-            sums_w += (tdws[j] + _wide(tdys[j]) * tx * rstd if SUM_W else tdws[j],)
-            sums_b += (tdbs[j] + _wide(tdys[j]) if SUM_B else tdbs[j],)
+            normalized, tgs = (*normalized, tx), (*tgs, tg)
+            sums_w += (tdws[j] + tdy * tx if SUM_W else tdws[j],)
+            sums_b += (tdbs[j] + tdy if SUM_B else tdbs[j],)
         tdws, tdbs = sums_w, sums_b
 
         # What a change of the statistics takes away
-        slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
+        slope = ct.sum(slope, 1, keepdims=True) * (share * rstd)
         for j in ct.static_iter(range(TILES)):
-            tx, tg = _wide(txs[j]), _gradient(tdys[j], W, j, HAS_W)
-            tdx = (tg - tx * slope) * rstd + _load(dS, (i, j), tile)
+            tdx = tgs[j] * rstd - normalized[j] * slope + _wide(tdss[j])
             ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-        # On their way before the next turn begins; after the last one nobody reads them
-        following = ct.minimum(i + ct.num_blocks(0), rows - 1)
-        txs, tdys = _held(X, following, TILE_M, TILE_N, TILES), _held(dY, following, TILE_M, TILE_N, TILES)
+        rstd = next_rstd
     for j in ct.static_iter(range(TILES)):
         if SUM_W:
             ct.store(dW, (ct.bid(0), j), ct.sum(tdws[j], 0, keepdims=True), allow_tma=False)
@@ -243,33 +260,31 @@ def _add_rms_norm_long_backward_kernel(
     X: ct.IndexedWithInt64,
     dX: ct.IndexedWithInt64,
     W: ct.IndexedWithInt64,
-    Rstd: ct.IndexedWithInt64,
-    EPS: ConstFloat,
+    Statistics: ct.IndexedWithInt64,
     HAS_W: ConstBool,
     TILE_M: ConstInt,
     TILE_N: ConstInt,
 ):
-    """Gradient of rows of the sum X, of any length, in three passes."""
+    """Gradient of rows of the sum X, of any length, in two passes."""
     i = ct.bid(0)
     tile = (TILE_M, TILE_N)
-    rstd = _long_rows((X,), i, EPS, TILE_M, TILE_N)
+    rstd = _saved(Statistics, i, TILE_M)
     slope = ct.zeros(tile, rstd.dtype)
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
-        tg = _gradient(_load(dY, (i, j), tile), W, j, HAS_W)
+        tg = _load(dY, (i, j), tile) * _wide(_weight(W, j, TILE_N, HAS_W))
         slope = slope + tg * _load(X, (i, j), tile)
     slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
-        tg = _gradient(_load(dY, (i, j), tile), W, j, HAS_W)
+        tg = _load(dY, (i, j), tile) * _wide(_weight(W, j, TILE_N, HAS_W))
         tdx = (tg - _load(X, (i, j), tile) * slope) * rstd + _load(dS, (i, j), tile)
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
-    ct.store(Rstd, (i, 0), rstd, allow_tma=False)
 
 
 @ct.kernel
 def _add_rms_norm_weight_backward_kernel(
     dY: ct.IndexedWithInt64,
     X: ct.IndexedWithInt64,
-    Rstd: ct.IndexedWithInt64,
+    Statistics: ct.IndexedWithInt64,
     dW: ct.IndexedWithInt64,
     dB: ct.IndexedWithInt64,
     chunks: int,
@@ -282,9 +297,9 @@ def _add_rms_norm_weight_backward_kernel(
     tdw = ct.zeros((TILE_M, TILE_N), dW.dtype)
     tdb = ct.zeros((TILE_M, TILE_N), dB.dtype)
     for i in range(split * chunks, ct.minimum((split + 1) * chunks, ct.int32(ct.cdiv(X.shape[0], TILE_M)))):
+        rstd = _saved(Statistics, i, TILE_M)
         tdy = _load(dY, (i, j), (TILE_M, TILE_N))
-        tx = _load(X, (i, j), (TILE_M, TILE_N))
-        tdw = tdw + tdy * tx * _load(Rstd, (i, 0), (TILE_M, 1))
+        tdw = tdw + tdy * _load(X, (i, j), (TILE_M, TILE_N)) * rstd
         tdb = tdb + tdy
     ct.store(dW, (split, j), ct.sum(tdw, 0, keepdims=True), allow_tma=False)
     ct.store(dB, (split, j), ct.sum(tdb, 0, keepdims=True), allow_tma=False)
@@ -344,7 +359,7 @@ def _normalize(rows, *arguments):
     _launch(blocks, kernel, *rows, *arguments, *constants)
 
 
-def _forward(x, residual, weight, bias, eps, out=None):
+def _forward(x, residual, weight, bias, eps, out=None, statistics=None):
     # Through tensors of their own where those of `out` are strided or may overlap an input or each other
     results = out or ()
     tensors = [t for t in (x, residual, weight, bias, *results) if t is not None]
@@ -353,8 +368,9 @@ def _forward(x, residual, weight, bias, eps, out=None):
     y, s = results if direct else (torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(2))
     if x.numel():
         rows = [t.reshape(-1, x.shape[-1]) for t in (x, residual, y, s)]
-        w, b = (rows[0] if t is None else t for t in (weight, bias))  # X stands in for one that is not there
-        _normalize(rows, w, b, float(eps), weight is not None, bias is not None)
+        # X stands in for one that is not there
+        vectors = [rows[0] if t is None else t for t in (weight, bias, statistics)]
+        _normalize(rows, *vectors, float(eps), weight is not None, bias is not None, statistics is not None)
     if out is None:
         return y, s
     if not direct:
@@ -371,8 +387,8 @@ def _weight_gradients(dy, x, statistics):
     columns, tiles = ct.cdiv(n, tile_n), ct.cdiv(m, tile_m)
     chunks = ct.cdiv(tiles, max(1, BLOCKS // columns))
     splits = ct.cdiv(tiles, chunks)
-    sums = torch.empty((2, splits, n), dtype=statistics[0].dtype, device=x.device)
-    arguments = (dy, x, *statistics, *sums, chunks, tile_m, tile_n)
+    sums = torch.empty((2, splits, n), dtype=statistics.dtype, device=x.device)
+    arguments = (dy, x, statistics, *sums, chunks, tile_m, tile_n)
     kernel = _add_rms_norm_weight_backward_kernel
     _launch(columns * splits, kernel, *arguments)
     return sums.sum(1)
@@ -387,17 +403,16 @@ def _backward_kernel(device, words):
     return kernel.replace_hints(**hints), hints["occupancy"] * multiprocessors
 
 
-def _gradients(rows, weight, bias, summed, *eps):
+def _gradients(rows, weight, bias, statistics, summed):
     """Write the gradient of rows (M, N) to the last of the arrays; return those of weight and bias, if `summed`."""
     dy, x = rows[0], rows[-2]
-    wide = torch.promote_types(x.dtype, torch.float32)
-    words = (2 * x.element_size() + summed.count(True) * wide.itemsize) // 4  # for an element of a row
+    wide = statistics.dtype
+    words = (2 + summed.count(True)) * wide.itemsize // 4  # for an element of a row
     long, blocks, constants = _plan(*x.shape, HELD_BACKWARD // words, _is_wide(rows))
     w = x if weight is None else weight
     if long:
-        statistics = torch.empty((1, x.shape[0], 1), dtype=wide, device=x.device).unbind()
         kernel = _hinted(_add_rms_norm_long_backward_kernel, ROW)
-        _launch(blocks, kernel, *rows, w, *statistics, *eps, weight is not None, *constants)
+        _launch(blocks, kernel, *rows, w, statistics, weight is not None, *constants)
         sums = _weight_gradients(dy, x, statistics) if any(summed) else summed
         return [s.to(t.dtype) if wanted else None for t, s, wanted in zip((weight, bias), sums, summed, strict=True)]
     kernel, most = _backward_kernel(x.device, words * math.prod(constants))
@@ -407,7 +422,7 @@ def _gradients(rows, weight, bias, summed, *eps):
     dw, db = (torch.empty_like(t) if wanted else None for t, wanted in zip((weight, bias), summed, strict=True))
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
-        arguments = (*rows, w, *lines, *eps, weight is not None, *summed, *constants)
+        arguments = (*rows, w, statistics, *lines, weight is not None, *summed, *constants)
         ct.launch(stream, (blocks,), kernel, arguments)
         if any(summed):
             tile_n = min(_power_of_two(n), COLUMNS)
@@ -417,23 +432,29 @@ def _gradients(rows, weight, bias, summed, *eps):
     return dw, db
 
 
+def _statistics_of(x):
+    """Room for the root mean square of each row: what the gradients need."""
+    rows = x.numel() // max(x.shape[-1], 1)
+    return torch.empty((rows, 1), dtype=torch.promote_types(x.dtype, torch.float32), device=x.device)
+
+
 class _AddRmsNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, residual, weight, bias, eps):
-        y, s = _forward(x, residual, weight, bias, eps)
-        ctx.save_for_backward(s, weight, bias)
-        ctx.eps = eps
+        statistics = _statistics_of(x)
+        y, s = _forward(x, residual, weight, bias, eps, statistics=statistics)
+        ctx.save_for_backward(s, weight, bias, statistics)
         return y, s
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy, ds):
-        x, weight, bias = ctx.saved_tensors
+        x, weight, bias, statistics = ctx.saved_tensors
         dx = torch.empty_like(x, memory_format=torch.contiguous_format)
         summed = ctx.needs_input_grad[2:4]
         if x.numel():
             rows = [t.reshape(-1, x.shape[-1]) for t in (dy, ds, x, dx)]
-            dw, db = _gradients(rows, weight, bias, summed, float(ctx.eps))
+            dw, db = _gradients(rows, weight, bias, statistics, summed)
         else:
             dw, db = (torch.zeros_like(t) if wanted else None for t, wanted in zip((weight, bias), summed, strict=True))
         return dx, dx, dw, db, None

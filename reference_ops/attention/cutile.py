@@ -39,19 +39,19 @@ class _Config:
 CONFIGS = {
     2: {
         8: (_Config((64, 64), 64, 4), _Config((64, 32), 128), _Config((64, 32), 256, 4)),
-        9: (_Config((64, 128), 128, 4, 2), _Config((128, 64)), _Config((64, 64))),
+        9: (_Config((64, 64), 64, 4, 3), _Config((64, 128), 128, 4, 2), _Config((128, 64)), _Config((64, 64))),
         10: (_Config((128, 128), 128), _Config((128, 64)), _Config((64, 64))),
         12: (_Config((128, 64), 64), _Config((64, 64), 128), _Config((64, 32))),
     },
     4: {8: (_Config((64, 16), 64, depth=16), _Config((32, 16), 128, 4, depth=16), _Config((32, 8), depth=8))},
 }
-# The same for the gradients: by D, at most, (queries, keys, warps) of the kernel for queries and of that for keys.
+# The same for the gradients: by D, at most, tile and hints of the kernel for queries and of that for keys.
 GRADIENTS = {
     2: {
-        8: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((32, 32, 8), (32, 32, 8))},
-        9: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((64, 32, 8), (32, 64, 8))},
+        8: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 32, 8), (32, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
+        9: {64: ((64, 64, 4, 3), (64, 64, 4, 2)), 128: ((128, 64, 8), (64, 128, 8)), 256: ((64, 32, 8), (32, 64, 8))},
         10: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((64, 32, 8), (32, 16, 4))},
-        12: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((32, 32, 8), (32, 32, 8))},
+        12: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 32, 4), (32, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
     },
     4: {8: {256: ((16, 16, 8), (16, 8, 8))}},
 }
@@ -177,15 +177,19 @@ def _seen(own, column, n, window, CAUSAL: ConstBool, WINDOW: ConstBool):
     return seen
 
 
-def _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP: ConstBool):
-    """Weights of keys, and the gradient of scores whose weights have the gradient `tgrad`."""
+def _recomputed(ts, lse, squeeze, factor, SOFTCAP: ConstBool):
+    """Scores as parts of the soft cap, if there is one, and weights of keys."""
     if SOFTCAP:
         ts = _tanh(ts * squeeze)
-    tp = ct.where(seen, ct.exp2(ts * factor - lse, flush_to_zero=True), 0.0)
+    return ts, ct.exp2(ts * factor - lse, flush_to_zero=True)
+
+
+def _slopes(ts, tp, tgrad, delta, SOFTCAP: ConstBool):
+    """Gradient of scores whose weights have the gradient `tgrad`."""
     tds = tp * (tgrad - delta)
     if SOFTCAP:
         tds = tds * (1.0 - ts * ts)
-    return tp, tds
+    return tds
 
 
 @ct.kernel
@@ -216,13 +220,18 @@ def _attention_backward_queries_kernel(
     head, i = ct.bid(0) // tiles, tiles - 1 - ct.bid(0) % tiles
     b, h = head // Q.shape[1], head % Q.shape[1]
     n = K.shape[2]
+
+    # Tiles of keys from `begin` to `end` are seen, those before `whole` by all queries
     place = i * TILE_M + n - Q.shape[2]  # of the key that belongs to the first query
-    begin, end = 0, n
+    begin, end, whole = 0, n, n
     if CAUSAL:
         end = ct.minimum(n, place + TILE_M)
+        whole = ct.minimum(n, place + 1)
     if WINDOW:
         begin = ct.maximum(place - window + 1, 0) // TILE_N
         end = ct.minimum(end, place + TILE_M - 1 + window)
+        whole = 0
+    end, whole = ct.cdiv(end, TILE_N), whole // TILE_N
 
     def rows(A, d, depth):
         return ct.load(A, (b, h, i, d), (1, 1, TILE_M, depth), padding_mode=ZERO).reshape((TILE_M, depth))
@@ -231,14 +240,18 @@ def _attention_backward_queries_kernel(
         tile = (1, 1, depth, TILE_N)
         return ct.load(A, (b, h // group, d, j), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
 
+    def hide(tp, j):
+        """Weights without those of keys that a query does not see."""
+        column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :]
+        own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
+        return ct.where(_seen(own, column, n, window, CAUSAL, WINDOW), tp, 0.0)
+
     tq, tdout = rows(Q, 0, TILE_D), rows(dOut, 0, TILE_D)
-    lse = ct.load(Lse, (b, h, i), (1, 1, TILE_M), padding_mode=ct.PaddingMode.POS_INF).reshape((TILE_M, 1))
+    lse = ct.load(Lse, (b, h, i), (1, 1, TILE_M), padding_mode=ZERO).reshape((TILE_M, 1))
     delta = ct.sum(tdout.astype(ct.float32) * rows(Out, 0, TILE_D).astype(ct.float32), 1, keepdims=True)
     ct.store(Delta, (b, h, i), delta.reshape((1, 1, TILE_M)))
-    own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
     tdq = ct.zeros((TILE_M, TILE_D), ct.float32)
-    for j in range(begin, ct.cdiv(end, TILE_N)):
-        seen = _seen(own, j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :], n, window, CAUSAL, WINDOW)
+    for j in range(begin, end):
         ts = tgrad = ct.zeros((TILE_M, TILE_N), ct.float32)
         if DEPTH == TILE_D:
             ts = ct.mma(tq, columns(K, 0, TILE_D, j), ts)
@@ -247,7 +260,10 @@ def _attention_backward_queries_kernel(
             for d in range(ct.cdiv(Q.shape[3], DEPTH)):
                 ts = ct.mma(rows(Q, d, DEPTH), columns(K, d, DEPTH, j), ts)
                 tgrad = ct.mma(rows(dOut, d, DEPTH), columns(V, d, DEPTH, j), tgrad)
-        _, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
+        ts, tp = _recomputed(ts, lse, squeeze, factor, SOFTCAP)
+        if j >= whole:
+            tp = hide(tp, j)
+        tds = _slopes(ts, tp, tgrad, delta, SOFTCAP)
         tk = ct.load(K, (b, h // group, j, 0), (1, 1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
         tdq = ct.mma(tds.astype(K.dtype), tk, tdq)
     ct.store(dQ, (b, h, i, 0), (tdq * scale).astype(dQ.dtype).reshape((1, 1, TILE_M, TILE_D)))
@@ -272,6 +288,7 @@ def _attention_backward_keys_kernel(
     TILE_N: ConstInt,
     TILE_D: ConstInt,
     DEPTH: ConstInt,
+    SPLIT: ConstBool,
     CAUSAL: ConstBool,
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
@@ -281,13 +298,19 @@ def _attention_backward_keys_kernel(
     head, j = ct.bid(0) // tiles, ct.bid(0) % tiles
     b, h = head // K.shape[1], head % K.shape[1]
     n = K.shape[2]
+
+    # Tiles of queries from `begin` to `end` see the keys, those from `whole` on all of them
     offset = n - Q.shape[2]  # from a query to the key that belongs to it
-    begin, end = 0, Q.shape[2]
-    if WINDOW:
-        begin = ct.maximum(j * TILE_N - window + 1 - offset, 0) // TILE_M
-        end = ct.maximum(ct.minimum(end, (j + 1) * TILE_N - 1 + window - offset), 0)
+    begin, end, whole = 0, Q.shape[2], 0
     if CAUSAL:
-        begin = ct.maximum(j * TILE_N - offset, 0) // TILE_M
+        begin = ct.maximum(j * TILE_N - offset, 0)
+        whole = ct.maximum((j + 1) * TILE_N - 1 - offset, 0)
+    if WINDOW:
+        if not CAUSAL:
+            begin = ct.maximum(j * TILE_N - window + 1 - offset, 0)
+        end = ct.maximum(ct.minimum(end, (j + 1) * TILE_N - 1 + window - offset), 0)
+        whole = end
+    begin, end, whole = begin // TILE_M, ct.cdiv(end, TILE_M), ct.cdiv(whole, TILE_M)
 
     def keys(A, d, depth):
         return ct.load(A, (b, h, j, d), (1, 1, TILE_N, depth), padding_mode=ZERO).reshape((TILE_N, depth))
@@ -299,17 +322,17 @@ def _attention_backward_keys_kernel(
         tile = (1, 1, depth, TILE_M)
         return ct.load(A, (b, one, d, i), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
 
-    tk, tv = keys(K, 0, TILE_D), keys(V, 0, TILE_D)
-    column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[:, None]
-    tdk = ct.zeros((TILE_N, TILE_D), ct.float32)
-    tdv = ct.zeros((TILE_N, TILE_D), ct.float32)
-    count = ct.maximum(ct.cdiv(end, TILE_M) - begin, 0)  # of tiles that see the keys, for each head
-    for t in range(group * count):
-        one, i = h * group + t // count, begin + t % count
-        lse = ct.load(Lse, (b, one, i), (1, 1, TILE_M), padding_mode=ct.PaddingMode.POS_INF).reshape((1, TILE_M))
-        delta = ct.load(Delta, (b, one, i), (1, 1, TILE_M), padding_mode=ZERO).reshape((1, TILE_M))
+    def sums(A, one, i):
+        return ct.load(A, (b, one, i), (1, 1, TILE_M), padding_mode=ZERO).reshape((1, TILE_M))
+
+    def hide(tp, i):
+        """Weights without those of keys that a query does not see."""
+        column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[:, None]
         own = i * TILE_M + ct.arange(TILE_M, dtype=ct.int32)[None, :] + offset
-        seen = _seen(own, column, n, window, CAUSAL, WINDOW)
+        return ct.where(_seen(own, column, n, window, CAUSAL, WINDOW), tp, 0.0)
+
+    def add(tdk, tdv, one, i):
+        """Add what comes of a tile of queries. Those behind the last are zeros, of finite weights, and add nothing."""
         ts = tgrad = ct.zeros((TILE_N, TILE_M), ct.float32)
         if DEPTH == TILE_D:
             ts = ct.mma(tk, columns(Q, one, 0, TILE_D, i), ts)
@@ -318,9 +341,27 @@ def _attention_backward_keys_kernel(
             for d in range(ct.cdiv(Q.shape[3], DEPTH)):
                 ts = ct.mma(keys(K, d, DEPTH), columns(Q, one, d, DEPTH, i), ts)
                 tgrad = ct.mma(keys(V, d, DEPTH), columns(dOut, one, d, DEPTH, i), tgrad)
-        tp, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
+        ts, tp = _recomputed(ts, sums(Lse, one, i), squeeze, factor, SOFTCAP)
+        if CAUSAL or WINDOW:
+            if not SPLIT:
+                tp = hide(tp, i)
+            elif i < whole:
+                tp = hide(tp, i)
         tdv = ct.mma(tp.astype(Q.dtype), rows(dOut, one, i), tdv)
-        tdk = ct.mma(tds.astype(Q.dtype), rows(Q, one, i), tdk)
+        tds = _slopes(ts, tp, tgrad, sums(Delta, one, i), SOFTCAP)
+        return ct.mma(tds.astype(Q.dtype), rows(Q, one, i), tdk), tdv
+
+    tk, tv = keys(K, 0, TILE_D), keys(V, 0, TILE_D)
+    tdk = ct.zeros((TILE_N, TILE_D), ct.float32)
+    tdv = ct.zeros((TILE_N, TILE_D), ct.float32)
+    if SPLIT:  # the compiler makes a loop of its own of the tiles that need no mask
+        for one in range(h * group, (h + 1) * group):
+            for i in range(begin, end):
+                tdk, tdv = add(tdk, tdv, one, i)
+    else:  # where that takes more registers than there are
+        count = ct.maximum(end - begin, 0)
+        for t in range(group * count):
+            tdk, tdv = add(tdk, tdv, h * group + t // count, begin + t % count)
     ct.store(dK, (b, h, j, 0), (tdk * scale).astype(dK.dtype).reshape((1, 1, TILE_N, TILE_D)))
     ct.store(dV, (b, h, j, 0), tdv.astype(dV.dtype).reshape((1, 1, TILE_N, TILE_D)))
 
@@ -433,9 +474,15 @@ def _forward(q, k, v, y, *options):
     return lse
 
 
+@functools.cache
+def _hinted(kernel, num_worker_warps, occupancy=None):
+    """Kernel with hints, the same for all shapes."""
+    return kernel.replace_hints(num_worker_warps=num_worker_warps, occupancy=occupancy)
+
+
 @functools.lru_cache(maxsize=4096)
 def _gradient_plan(device, itemsize, d):
-    """Choose (kernel, tile sizes) for the gradient of queries and for that of keys."""
+    """Choose (kernel, tile sizes) for the gradient of queries and for that of keys, and whether the latter is split."""
     properties = torch.cuda.get_device_properties(device)
     generations = GRADIENTS[itemsize]
     tiles = generations[max(major for major in generations if major <= properties.major)]
@@ -444,28 +491,30 @@ def _gradient_plan(device, itemsize, d):
     sizes = (tile_d, min(tile_d, 16) if itemsize == 4 else tile_d)
     queries = _attention_backward_queries_kernel
     keys = _attention_backward_keys_kernel
-    return [
-        (kernel.replace_hints(num_worker_warps=warps), (m, n, *sizes))
-        for kernel, (m, n, warps) in zip((queries, keys), tiles[most], strict=True)
+    plans = [
+        (_hinted(kernel, *hints), (m, n, *sizes))
+        for kernel, (m, n, *hints) in zip((queries, keys), tiles[most], strict=True)
     ]
+    split = itemsize == 2 and tile_d <= 128 and properties.major in (9, 10)  # where there are registers for it
+    return *plans, split
 
 
 def _launch_backward(arrays, causal, window, softcap, scale):
     q, k, v, y, dy, lse, delta, dq, dk, dv = arrays
     batch, heads, m, d = q.shape
-    plans = _gradient_plan(q.device, q.element_size(), d)
+    queries, keys, split = _gradient_plan(q.device, q.element_size(), d)
     numbers = (*_numbers(q, k, window, softcap, scale), scale)
     constants = (causal, window is not None, softcap > 0)
     rows = (q, k, v, y, dy, lse, delta, dq)
     columns = (q, k, v, dy, lse, delta, dk, dv)
     with torch.cuda.device(q.device):
         stream = torch.cuda.current_stream(q.device)
-        kernel, tile = plans[0]
+        kernel, tile = queries
         blocks = batch * heads * ct.cdiv(m, tile[0])
         ct.launch(stream, (blocks,), kernel, (*rows, *numbers, *tile, *constants))
-        kernel, tile = plans[1]
+        kernel, tile = keys
         blocks = batch * k.shape[1] * ct.cdiv(k.shape[2], tile[1])
-        ct.launch(stream, (blocks,), kernel, (*columns, *numbers, *tile, *constants))
+        ct.launch(stream, (blocks,), kernel, (*columns, *numbers, *tile, split, *constants))
 
 
 class _Attention(torch.autograd.Function):

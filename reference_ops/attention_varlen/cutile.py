@@ -45,13 +45,13 @@ CONFIGS = {
     },
     4: {8: (_Config((32, 16), 128, depth=16), _Config((32, 8), depth=8))},
 }
-# The same for the gradients: by D, at most, (queries, keys, warps) of the kernel for queries and of that for keys.
+# The same for the gradients: by D, at most, tile and hints of the kernel for queries and of that for keys.
 GRADIENTS = {
     2: {
-        8: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
-        9: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((64, 32, 8), (32, 64, 8))},
+        8: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 32, 8), (32, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
+        9: {64: ((64, 64, 4, 3), (64, 64, 4, 2)), 128: ((128, 64, 8), (64, 128, 8)), 256: ((64, 32, 8), (32, 64, 8))},
         10: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((64, 32, 8), (32, 16, 4))},
-        12: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
+        12: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 32, 4), (32, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
     },
     4: {8: {256: ((16, 16, 8), (16, 8, 8))}},
 }
@@ -83,6 +83,11 @@ def _part(A, start, length):
     return A.slice(1, start, start + length)
 
 
+def _sums(A, b, start, length):
+    """The same of A (heads, places), where sequences start at multiples of 16 bytes, so that TMA reads them."""
+    return _part(A, (start // 4 + b) * 4, length)
+
+
 def _tile(A, index, shape):
     """A tile of A (heads, rows, D) from any row on; what is behind a sequence are rows of the next one.
 
@@ -102,6 +107,7 @@ def _attention_varlen_kernel(
     Lse,
     StartsQ,
     StartsK,
+    before: int,
     tiles: int,
     group: int,
     window: int,
@@ -115,9 +121,12 @@ def _attention_varlen_kernel(
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
 ):
-    """Out (H, rows, D) = softmax(Q @ K.T) @ V of each sequence, a tile of its queries to a block; `tiles` for each."""
+    """Out (H, rows, D) = softmax(Q @ K.T) @ V of each sequence, a tile of its queries to a block; `tiles` for each.
+
+    The sequences are those after as many as `before`.
+    """
     head, i = ct.bid(0) // tiles, ct.bid(0) % tiles
-    b, h = head // Q.shape[0], head % Q.shape[0]
+    b, h = before + head // Q.shape[0], head % Q.shape[0]
     first, m = _sequence(StartsQ, b)
     start, n = _sequence(StartsK, b)
     if i * TILE_M >= m:
@@ -194,7 +203,7 @@ def _attention_varlen_kernel(
 
     # A query that sees no key gives zeros
     lse = ct.where(total == 0.0, math.inf, top * factor + ct.log2(total))
-    ct.store(_part(Lse, first, m), (h, i), lse.reshape((1, TILE_M)), allow_tma=False)
+    ct.store(_sums(Lse, b, first, m), (h, i), lse.reshape((1, TILE_M)), allow_tma=False)
     total = ct.where(total == 0.0, 1.0, total)
     tout = ct.truediv(tout, total, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
     tout = tout.astype(Out.dtype).reshape((1, TILE_M, TILE_D))
@@ -211,15 +220,19 @@ def _seen(own, column, n, window, CAUSAL: ConstBool, WINDOW: ConstBool):
     return seen
 
 
-def _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP: ConstBool):
-    """Weights of keys, and the gradient of scores whose weights have the gradient `tgrad`."""
+def _recomputed(ts, lse, squeeze, factor, SOFTCAP: ConstBool):
+    """Scores as parts of the soft cap, if there is one, and weights of keys."""
     if SOFTCAP:
         ts = _tanh(ts * squeeze)
-    tp = ct.where(seen, ct.exp2(ts * factor - lse, flush_to_zero=True), 0.0)
+    return ts, ct.exp2(ts * factor - lse, flush_to_zero=True)
+
+
+def _slopes(ts, tp, tgrad, delta, SOFTCAP: ConstBool):
+    """Gradient of scores whose weights have the gradient `tgrad`."""
     tds = tp * (tgrad - delta)
     if SOFTCAP:
         tds = tds * (1.0 - ts * ts)
-    return tp, tds
+    return tds
 
 
 @ct.kernel
@@ -234,6 +247,7 @@ def _attention_varlen_backward_queries_kernel(
     dQ,
     StartsQ,
     StartsK,
+    before: int,
     tiles: int,
     group: int,
     window: int,
@@ -248,23 +262,28 @@ def _attention_varlen_backward_queries_kernel(
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
 ):
-    """Gradient of a tile of queries; keeps the sums Delta (H, rows) of gradient times result for that of the keys."""
+    """Gradient of a tile of queries; keeps the sums Delta (H, places) of gradient times result for that of the keys."""
     head, i = ct.bid(0) // tiles, ct.bid(0) % tiles
-    b, h = head // Q.shape[0], head % Q.shape[0]
+    b, h = before + head // Q.shape[0], head % Q.shape[0]
     first, m = _sequence(StartsQ, b)
     start, n = _sequence(StartsK, b)
     if i * TILE_M >= m or n == 0:
         return
     i = ct.cdiv(m, TILE_M) - 1 - i
     Q, Out, dOut, dQ = _part(Q, first, m), _part(Out, first, m), _part(dOut, first, m), _part(dQ, first, m)
-    K, V, Lse, Delta = _part(K, start, n), _part(V, start, n), _part(Lse, first, m), _part(Delta, first, m)
+    K, V, Lse, Delta = _part(K, start, n), _part(V, start, n), _sums(Lse, b, first, m), _sums(Delta, b, first, m)
+
+    # Tiles of keys from `begin` to `end` are seen, those before `whole` by all queries
     place = i * TILE_M + n - m  # of the key that belongs to the first query
-    begin, end = 0, n
+    begin, end, whole = 0, n, n
     if CAUSAL:
         end = ct.minimum(n, place + TILE_M)
+        whole = ct.minimum(n, place + 1)
     if WINDOW:
         begin = ct.maximum(place - window + 1, 0) // TILE_N
         end = ct.minimum(end, place + TILE_M - 1 + window)
+        whole = 0
+    end, whole = ct.cdiv(end, TILE_N), whole // TILE_N
 
     def rows(A, d, depth):
         return ct.load(A, (h, i, d), (1, TILE_M, depth), padding_mode=ZERO, allow_tma=False).reshape((TILE_M, depth))
@@ -273,14 +292,18 @@ def _attention_varlen_backward_queries_kernel(
         tile = (1, depth, TILE_N)
         return ct.load(A, (h // group, d, j), tile, order=(0, 2, 1), padding_mode=ZERO).reshape(tile[1:])
 
+    def hide(tp, j):
+        """Weights without those of keys that a query does not see."""
+        column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :]
+        own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
+        return ct.where(_seen(own, column, n, window, CAUSAL, WINDOW), tp, 0.0)
+
     tq, tdout = rows(Q, 0, TILE_D), rows(dOut, 0, TILE_D)
-    lse = ct.load(Lse, (h, i), (1, TILE_M), padding_mode=ct.PaddingMode.POS_INF, allow_tma=False).reshape((TILE_M, 1))
+    lse = ct.load(Lse, (h, i), (1, TILE_M), padding_mode=ZERO, allow_tma=False).reshape((TILE_M, 1))
     delta = ct.sum(tdout.astype(ct.float32) * rows(Out, 0, TILE_D).astype(ct.float32), 1, keepdims=True)
     ct.store(Delta, (h, i), delta.reshape((1, TILE_M)), allow_tma=False)
-    own = place + ct.arange(TILE_M, dtype=ct.int32)[:, None]
     tdq = ct.zeros((TILE_M, TILE_D), ct.float32)
-    for j in range(begin, ct.cdiv(end, TILE_N)):
-        seen = _seen(own, j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :], n, window, CAUSAL, WINDOW)
+    for j in range(begin, end):
         ts = tgrad = ct.zeros((TILE_M, TILE_N), ct.float32)
         if DEPTH == TILE_D:
             ts = ct.mma(tq, columns(K, 0, TILE_D, j), ts)
@@ -289,7 +312,10 @@ def _attention_varlen_backward_queries_kernel(
             for d in range(ct.cdiv(Q.shape[2], DEPTH)):
                 ts = ct.mma(rows(Q, d, DEPTH), columns(K, d, DEPTH, j), ts)
                 tgrad = ct.mma(rows(dOut, d, DEPTH), columns(V, d, DEPTH, j), tgrad)
-        _, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
+        ts, tp = _recomputed(ts, lse, squeeze, factor, SOFTCAP)
+        if j >= whole:
+            tp = hide(tp, j)
+        tds = _slopes(ts, tp, tgrad, delta, SOFTCAP)
         tk = ct.load(K, (h // group, j, 0), (1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
         tdq = ct.mma(tds.astype(K.dtype), tk, tdq)
     ct.store(dQ, (h, i, 0), (tdq * scale).astype(dQ.dtype).reshape((1, TILE_M, TILE_D)), allow_tma=False)
@@ -307,6 +333,7 @@ def _attention_varlen_backward_keys_kernel(
     dV,
     StartsQ,
     StartsK,
+    before: int,
     tiles: int,
     group: int,
     window: int,
@@ -317,26 +344,33 @@ def _attention_varlen_backward_keys_kernel(
     TILE_N: ConstInt,
     TILE_D: ConstInt,
     DEPTH: ConstInt,
+    SPLIT: ConstBool,
     CAUSAL: ConstBool,
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
 ):
     """Gradients of a tile of keys and values, summed over the queries of all heads that share them."""
     head, j = ct.bid(0) // tiles, ct.bid(0) % tiles
-    b, h = head // K.shape[0], head % K.shape[0]
+    b, h = before + head // K.shape[0], head % K.shape[0]
     first, m = _sequence(StartsQ, b)
     start, n = _sequence(StartsK, b)
     if j * TILE_N >= n:
         return
     K, V, dK, dV = _part(K, start, n), _part(V, start, n), _part(dK, start, n), _part(dV, start, n)
-    Q, dOut, Lse, Delta = _part(Q, first, m), _part(dOut, first, m), _part(Lse, first, m), _part(Delta, first, m)
+    Q, dOut, Lse, Delta = _part(Q, first, m), _part(dOut, first, m), _sums(Lse, b, first, m), _sums(Delta, b, first, m)
+
+    # Tiles of queries from `begin` to `end` see the keys, those from `whole` on all of them
     offset = n - m  # from a query to the key that belongs to it
-    begin, end = 0, m
-    if WINDOW:
-        begin = ct.maximum(j * TILE_N - window + 1 - offset, 0) // TILE_M
-        end = ct.maximum(ct.minimum(end, (j + 1) * TILE_N - 1 + window - offset), 0)
+    begin, end, whole = 0, m, 0
     if CAUSAL:
-        begin = ct.maximum(j * TILE_N - offset, 0) // TILE_M
+        begin = ct.maximum(j * TILE_N - offset, 0)
+        whole = ct.maximum((j + 1) * TILE_N - 1 - offset, 0)
+    if WINDOW:
+        if not CAUSAL:
+            begin = ct.maximum(j * TILE_N - window + 1 - offset, 0)
+        end = ct.maximum(ct.minimum(end, (j + 1) * TILE_N - 1 + window - offset), 0)
+        whole = end
+    begin, end, whole = begin // TILE_M, ct.cdiv(end, TILE_M), ct.cdiv(whole, TILE_M)
 
     def keys(A, d, depth):
         return ct.load(A, (h, j, d), (1, TILE_N, depth), padding_mode=ZERO, allow_tma=False).reshape((TILE_N, depth))
@@ -348,17 +382,17 @@ def _attention_varlen_backward_keys_kernel(
         tile = (1, depth, TILE_M)
         return ct.load(A, (one, d, i), tile, order=(0, 2, 1), padding_mode=ZERO).reshape(tile[1:])
 
-    tk, tv = keys(K, 0, TILE_D), keys(V, 0, TILE_D)
-    column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[:, None]
-    tdk = ct.zeros((TILE_N, TILE_D), ct.float32)
-    tdv = ct.zeros((TILE_N, TILE_D), ct.float32)
-    count = ct.maximum(ct.cdiv(end, TILE_M) - begin, 0)  # of tiles that see the keys, for each head
-    for t in range(group * count):
-        one, i = h * group + t // count, begin + t % count
-        lse = ct.load(Lse, (one, i), (1, TILE_M), padding_mode=ct.PaddingMode.POS_INF, allow_tma=False)
-        delta = ct.load(Delta, (one, i), (1, TILE_M), padding_mode=ZERO, allow_tma=False)
+    def sums(A, one, i):
+        return ct.load(A, (one, i), (1, TILE_M), padding_mode=ZERO)
+
+    def hide(tp, i):
+        """Weights without those of keys that a query does not see."""
+        column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[:, None]
         own = i * TILE_M + ct.arange(TILE_M, dtype=ct.int32)[None, :] + offset
-        seen = _seen(own, column, n, window, CAUSAL, WINDOW)
+        return ct.where(_seen(own, column, n, window, CAUSAL, WINDOW), tp, 0.0)
+
+    def add(tdk, tdv, one, i):
+        """Add what comes of a tile of queries. Those behind the last are zeros, of finite weights, and add nothing."""
         ts = tgrad = ct.zeros((TILE_N, TILE_M), ct.float32)
         if DEPTH == TILE_D:
             ts = ct.mma(tk, columns(Q, one, 0, TILE_D, i), ts)
@@ -367,9 +401,27 @@ def _attention_varlen_backward_keys_kernel(
             for d in range(ct.cdiv(Q.shape[2], DEPTH)):
                 ts = ct.mma(keys(K, d, DEPTH), columns(Q, one, d, DEPTH, i), ts)
                 tgrad = ct.mma(keys(V, d, DEPTH), columns(dOut, one, d, DEPTH, i), tgrad)
-        tp, tds = _slopes(ts, tgrad, lse, delta, seen, squeeze, factor, SOFTCAP)
+        ts, tp = _recomputed(ts, sums(Lse, one, i), squeeze, factor, SOFTCAP)
+        if CAUSAL or WINDOW:
+            if not SPLIT:
+                tp = hide(tp, i)
+            elif i < whole:
+                tp = hide(tp, i)
         tdv = ct.mma(tp.astype(Q.dtype), rows(dOut, one, i), tdv)
-        tdk = ct.mma(tds.astype(Q.dtype), rows(Q, one, i), tdk)
+        tds = _slopes(ts, tp, tgrad, sums(Delta, one, i), SOFTCAP)
+        return ct.mma(tds.astype(Q.dtype), rows(Q, one, i), tdk), tdv
+
+    tk, tv = keys(K, 0, TILE_D), keys(V, 0, TILE_D)
+    tdk = ct.zeros((TILE_N, TILE_D), ct.float32)
+    tdv = ct.zeros((TILE_N, TILE_D), ct.float32)
+    if SPLIT:  # the compiler makes a loop of its own of the tiles that need no mask
+        for one in range(h * group, (h + 1) * group):
+            for i in range(begin, end):
+                tdk, tdv = add(tdk, tdv, one, i)
+    else:  # where that takes more registers than there are
+        count = ct.maximum(end - begin, 0)
+        for t in range(group * count):
+            tdk, tdv = add(tdk, tdv, h * group + t // count, begin + t % count)
     ct.store(dK, (h, j, 0), (tdk * scale).astype(dK.dtype).reshape((1, TILE_N, TILE_D)), allow_tma=False)
     ct.store(dV, (h, j, 0), tdv.astype(dV.dtype).reshape((1, TILE_N, TILE_D)), allow_tma=False)
 
@@ -451,12 +503,11 @@ def _plan(device, itemsize, heads, m, d):
     return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
 
 
-def _parts(starts, blocks):
-    """As many sequences at a time as a grid has room for with so many blocks for each: where they start, all blocks."""
+def _parts(sequences, blocks):
+    """As many sequences at a time as a grid has room for with so many blocks for each: how many before, all blocks."""
     room = max(_MOST_BLOCKS // blocks, 1)
-    for begin in range(0, len(starts[0]) - 1, room):
-        part = [x[begin : begin + room + 1] for x in starts]
-        yield part, (len(part[0]) - 1) * blocks
+    for before in range(0, sequences, room):
+        yield before, min(room, sequences - before) * blocks
 
 
 def _numbers(q, k, window, softcap, scale):
@@ -469,19 +520,21 @@ def _launch(arrays, starts, longest, causal, window, softcap, scale):
     """Launch on arrays (heads, rows, ...)."""
     q, k = arrays[:2]
     heads, _, d = q.shape
-    kernel, _, tile = _plan(q.device, q.element_size(), heads * (len(starts[0]) - 1), longest[0], d)
+    sequences = len(starts[0]) - 1
+    kernel, _, tile = _plan(q.device, q.element_size(), heads * sequences, longest[0], d)
     tiles = ct.cdiv(longest[0], tile[0])
     constants = (*tile, causal, window is not None, softcap > 0)
     numbers = _numbers(q, k, window, softcap, scale)
     with torch.cuda.device(q.device):
         stream = torch.cuda.current_stream(q.device)
-        for part, blocks in _parts(starts, heads * tiles):
-            ct.launch(stream, (blocks,), kernel, (*arrays, *part, tiles, *numbers, *constants))
+        for before, blocks in _parts(sequences, heads * tiles):
+            ct.launch(stream, (blocks,), kernel, (*arrays, *starts, before, tiles, *numbers, *constants))
 
 
 def _forward(q, k, v, y, starts, longest, *options):
     """Write the result to y, and return the logarithms of its weights for the gradient."""
-    lse = torch.empty((q.shape[1], q.shape[0]), dtype=torch.float32, device=q.device)
+    places = (len(q) // 4 + len(starts[0])) * 4  # each sequence at a multiple of 16 bytes
+    lse = torch.empty((q.shape[1], places), dtype=torch.float32, device=q.device)
     if q.numel() and k.numel() and all(longest):
         arrays = [x.transpose(0, 1) for x in (_readable(q), _readable(k), _readable(v), y)]
         _launch([*arrays, lse], starts, longest, *options)
@@ -490,9 +543,15 @@ def _forward(q, k, v, y, starts, longest, *options):
     return lse
 
 
+@functools.cache
+def _hinted(kernel, num_worker_warps, occupancy=None):
+    """Kernel with hints, the same for all shapes."""
+    return kernel.replace_hints(num_worker_warps=num_worker_warps, occupancy=occupancy)
+
+
 @functools.lru_cache(maxsize=4096)
 def _gradient_plan(device, itemsize, d):
-    """Choose (kernel, tile sizes) for the gradient of queries and for that of keys."""
+    """Choose (kernel, tile sizes) for the gradient of queries and for that of keys, and whether the latter is split."""
     properties = torch.cuda.get_device_properties(device)
     generations = GRADIENTS[itemsize]
     tiles = generations[max(major for major in generations if major <= properties.major)]
@@ -501,31 +560,34 @@ def _gradient_plan(device, itemsize, d):
     sizes = (tile_d, min(tile_d, 16) if itemsize == 4 else tile_d)
     queries = _attention_varlen_backward_queries_kernel
     keys = _attention_varlen_backward_keys_kernel
-    return [
-        (kernel.replace_hints(num_worker_warps=warps), (m, n, *sizes))
-        for kernel, (m, n, warps) in zip((queries, keys), tiles[most], strict=True)
+    plans = [
+        (_hinted(kernel, *hints), (m, n, *sizes))
+        for kernel, (m, n, *hints) in zip((queries, keys), tiles[most], strict=True)
     ]
+    split = itemsize == 2 and tile_d <= 128 and properties.major in (9, 10)  # where there are registers for it
+    return *plans, split
 
 
 def _launch_backward(arrays, starts, longest, causal, window, softcap, scale):
     """Launch on arrays (heads, rows, ...)."""
     q, k, v, y, dy, lse, delta, dq, dk, dv = arrays
     heads, _, d = q.shape
-    plans = _gradient_plan(q.device, q.element_size(), d)
+    sequences = len(starts[0]) - 1
+    queries, keys, split = _gradient_plan(q.device, q.element_size(), d)
     numbers = (*_numbers(q, k, window, softcap, scale), scale)
     constants = (causal, window is not None, softcap > 0)
     rows = (q, k, v, y, dy, lse, delta, dq)
     columns = (q, k, v, dy, lse, delta, dk, dv)
     with torch.cuda.device(q.device):
         stream = torch.cuda.current_stream(q.device)
-        kernel, tile = plans[0]
+        kernel, tile = queries
         tiles = ct.cdiv(longest[0], tile[0])
-        for part, blocks in _parts(starts, heads * tiles):
-            ct.launch(stream, (blocks,), kernel, (*rows, *part, tiles, *numbers, *tile, *constants))
-        kernel, tile = plans[1]
+        for before, blocks in _parts(sequences, heads * tiles):
+            ct.launch(stream, (blocks,), kernel, (*rows, *starts, before, tiles, *numbers, *tile, *constants))
+        kernel, tile = keys
         tiles = ct.cdiv(longest[1], tile[1])
-        for part, blocks in _parts(starts, k.shape[0] * tiles):
-            ct.launch(stream, (blocks,), kernel, (*columns, *part, tiles, *numbers, *tile, *constants))
+        for before, blocks in _parts(sequences, k.shape[0] * tiles):
+            ct.launch(stream, (blocks,), kernel, (*columns, *starts, before, tiles, *numbers, *tile, split, *constants))
 
 
 class _AttentionVarlen(torch.autograd.Function):

@@ -15,11 +15,11 @@ ConstBool = ct.Constant[bool]
 TILE = 1024  # results of a tile
 TILE_W = 256  # of these along the last axis
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
-LANES = 128  # results of a row, along the rows of all images as if they were one
+LANES = 256  # results of a row, along the rows of all images as if they were one
 ROWS = 8  # of results that a block goes down: they share rows of the input
 MOST_LOADS = 64  # of a lane, for all rows of results; with more of them a block has a tile
-HINTS = {  # by what a block computes, and whether indices need 64 bits
-    "rows": {"num_worker_warps": 4, "occupancy": 6},
+HINTS = {  # by what a block computes, and whether indices need 64 bits; rows measured on sm_90
+    "rows": {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=5, default=4)},
     "tile": {"num_worker_warps": 4, "occupancy": 4},
     "wide": {"num_worker_warps": 4, "occupancy": 4},
 }
@@ -68,10 +68,16 @@ def _row(X, p, h, inside, w, STRIDE, LOADS):
     """What windows have of row h of X, place by place; zero unless `inside` says that there is such a row."""
     txs = ()
     for load in ct.static_iter(LOADS):
-        start, outside = load
+        start, elements, outside = load
         xw = w * STRIDE + start
         mask = inside & (xw >= 0) & (xw < X.shape[2]) if outside else inside
-        txs += (ct.gather(X, (p, h, xw), mask=mask, padding_value=0, check_bounds=False),)
+        if elements == 1:
+            txs += (ct.gather(X, (p, h, xw), mask=mask, padding_value=0, check_bounds=False),)
+        else:
+            place = (p[:, None], h, xw[:, None] + ct.arange(elements, dtype=ct.int32))
+            tx = ct.gather(X, place, mask=inside, padding_value=0, check_bounds=False)
+            for k in ct.static_iter(range(elements)):
+                txs += (ct.extract(tx, (0, k), (w.shape[0], 1)).reshape(w.shape),)
     return txs
 
 
@@ -83,6 +89,7 @@ def _avg_pool2d_rows_kernel(
     STRIDE: ct.Constant,
     PADDING: ct.Constant,
     COUNT_PAD: ConstBool,
+    COUNT: ConstInt,
     LOADS: ct.Constant,
     LANES: ConstInt,
     ROWS: ConstInt,
@@ -90,7 +97,8 @@ def _avg_pool2d_rows_kernel(
     """Reduce windows of X (P, H, W) to ROWS rows of Y from top to bottom, for which each row of X is read once.
 
     A block goes along the rows of all images as if they were one, so that no lane is idle. LOADS has where each load of
-    a row begins and whether some windows have it outside.
+    a row begins, how many elements it has, and whether some windows have it outside. Each mean is over COUNT
+    elements where that is not zero.
     """
     steps = ct.cdiv(Y.shape[1], ROWS)
     first, tile = ct.bid(0) % steps * ROWS, ct.bid(0) // steps
@@ -118,11 +126,15 @@ def _avg_pool2d_rows_kernel(
                 else:
                     reduced += (results[k],)
             results = reduced
-    columns = _count(X, 2, w, KERNEL[1], STRIDE[1], PADDING[1], COUNT_PAD)
+    if COUNT == 0:
+        columns = _count(X, 2, w, KERNEL[1], STRIDE[1], PADDING[1], COUNT_PAD)
     for k in ct.static_iter(range(ROWS)):
         h = first + k
-        count = columns * _count(X, 1, h, KERNEL[0], STRIDE[0], PADDING[0], COUNT_PAD)
-        result = results[k] / count.astype(results[k].dtype)
+        if COUNT:
+            result = results[k] * (1.0 / COUNT)
+        else:
+            count = columns * _count(X, 1, h, KERNEL[0], STRIDE[0], PADDING[0], COUNT_PAD)
+            result = results[k] / count.astype(results[k].dtype)
         ct.scatter(Y, (p, h, w), result.astype(Y.dtype), mask=stored & (h < Y.shape[1]), check_bounds=False)
 
 
@@ -205,14 +217,29 @@ def _is_wide(tensor):
 
 
 def _loads(width, results, kernel, stride, padding):
-    """How windows read a row of `width` elements: the first place of each load, and whether some are outside."""
+    """How windows read a row of `width` elements: first place and length of each load, and whether some are outside."""
     first = [k - padding for k in range(kernel)]
-    return tuple((x, x < 0 or x + (results - 1) * stride >= width) for x in first)
+    outside = [x < 0 or x + (results - 1) * stride >= width for x in first]
+    loads, k = [], 0
+    while k < kernel:
+        # As many elements as a stride are a single load where they are side by side, aligned and always inside
+        aligned = stride in (2, 4) and first[k] % stride == 0
+        length = stride if aligned and k + stride <= kernel and not any(outside[k : k + stride]) else 1
+        loads.append((first[k], length, outside[k]))
+        k += length
+    return tuple(loads)
+
+
+def _same_count(lengths, results, kernel, stride, padding, count_include_pad):
+    """Elements that each mean is over, or 0 where the windows at the edges have fewer of them."""
+    axes = zip(lengths, results, kernel, stride, padding, strict=True)
+    within = all((m - 1) * step + k <= n + 2 * zeros for n, m, k, step, zeros in axes)
+    return math.prod(kernel) if within and (count_include_pad or not any(padding)) else 0
 
 
 @functools.lru_cache(maxsize=4096)
-def _rows_plan(shape, width, windows):
-    """Loads, lanes and rows of a block, and number of blocks, for results (P, H, W); None where a tile is better."""
+def _rows_plan(shape, lengths, windows):
+    """What the kernel knows of windows, and number of blocks, for results (P, H, W); None where a tile is better."""
     p, h, w = shape
     kernel, stride, padding, _ = windows
     lanes, rows = min(LANES, _power_of_two(p * w)), min(ROWS, h)
@@ -220,7 +247,8 @@ def _rows_plan(shape, width, windows):
     blocks = ct.cdiv(p * w, lanes) * ct.cdiv(h, rows)
     if min(read, rows * kernel[0]) * kernel[1] > MOST_LOADS or blocks > MAX_BLOCKS:
         return None
-    return _loads(width, w, kernel[1], stride[1], padding[1]), lanes, rows, (blocks,)
+    loads = _loads(lengths[1], w, kernel[1], stride[1], padding[1])
+    return _same_count(lengths, (h, w), *windows), loads, lanes, rows, (blocks,)
 
 
 def _launch(x, results, windows):
@@ -228,7 +256,7 @@ def _launch(x, results, windows):
     arrays = [t.reshape(-1, *t.shape[t.ndim - RANK :]) for t in (x, *results)]
     shape, wide = tuple(arrays[1].shape), any(_is_wide(t) for t in arrays)
     kernel = _avg_pool2d_rows_kernel
-    plan = _rows_plan(shape, x.shape[-1], windows)
+    plan = _rows_plan(shape, tuple(x.shape[-2:]), windows)
     if wide or plan is None:
         kernel, plan = _KERNELS[wide], _plan(shape)
     *constants, grid = plan

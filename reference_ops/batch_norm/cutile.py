@@ -14,19 +14,31 @@ ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
 BLOCK = 4096  # elements of a tile
+PIECE = 128  # positions side by side from which on a tile has one row
 WHOLE = 16  # tiles of a row, at most, that one block normalizes alone
 BLOCKS = 1024  # that sum, at least, where the input is large enough
 PARTS = 128  # of one sum, at most
 SUMS = 2048  # of parts that a block adds up at once
 COLUMNS = 8  # of such sums, where they are those of channels: as many as memory reads in one piece
 HINTS_SUMS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
+HINTS_MOMENTS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
 HINTS = {"occupancy": 8, "num_worker_warps": 8}
+HINTS_APPLY = {"occupancy": 4, "num_worker_warps": 4}
+SAMPLES = 8  # of a tile, at most, that a block normalizes by statistics that it computes
 HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
+# Of channels whose gradients one block computes alone: elements of a tile, elements at most, and how many there must be
+ALONE_BLOCK, ALONE, MANY = 8192, 2**17, 64
+HINTS_ALONE = {"occupancy": 2, "num_worker_warps": 8}
+
+
+def _tile(A, index, tile):
+    """Tile of A; zero outside."""
+    return ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
 
 
 def _load(A, index, tile):
     """Tile of A as fp32; zero outside."""
-    return ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False).astype(ct.float32)
+    return _tile(A, index, tile).astype(ct.float32)
 
 
 def _inside(A, axis, i, TILE: ConstInt):
@@ -42,7 +54,8 @@ def _moments(X, r, begin, end, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: Const
 
     # Sums around the mean of the first tile, near enough to that of all that no digits cancel
     b, s = begin // steps, begin % steps
-    pivot = ct.sum(_load(X, (r, b, s), (TILE_R, TILE_B, TILE_S)).reshape(flat), 1, keepdims=True)
+    tx = _tile(X, (r, b, s), (TILE_R, TILE_B, TILE_S))
+    pivot = ct.sum(tx.astype(ct.float32).reshape(flat), 1, keepdims=True)
     pivot = pivot / (_inside(X, 1, b, TILE_B) * _inside(X, 2, s, TILE_S))
     count = 0.0
     total = ct.zeros(flat, ct.float32)
@@ -51,11 +64,13 @@ def _moments(X, r, begin, end, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: Const
         b, s = i // steps, i % steps
         inside_b, inside_s = _inside(X, 1, b, TILE_B), _inside(X, 2, s, TILE_S)
         inside = ((row < inside_b) & (column < inside_s)).reshape((TILE_B * TILE_S,))
-        tx = _load(X, (r, b, s), (TILE_R, TILE_B, TILE_S)).reshape(flat)
-        tx = ct.where(inside, tx - pivot, 0.0)
+        centered = ct.where(inside, tx.astype(ct.float32).reshape(flat) - pivot, 0.0)
+        # The next tile is on its way meanwhile
+        ahead = ct.minimum(i + 1, end - 1)
+        tx = _tile(X, (r, ahead // steps, ahead % steps), (TILE_R, TILE_B, TILE_S))
         count = count + inside_b * inside_s
-        total = total + tx
-        square = square + tx * tx
+        total = total + centered
+        square = square + centered * centered
     shift = ct.sum(total, 1, keepdims=True) / count
     square = ct.sum(square, 1, keepdims=True) - count * shift * shift
     return count, pivot + shift, square
@@ -115,7 +130,7 @@ def _batch_norm_rows_kernel(
         ct.store(Y, index, ty.astype(Y.dtype), allow_tma=False)
 
 
-@ct.kernel(**HINTS_SUMS)
+@ct.kernel(**HINTS_MOMENTS)
 def _batch_norm_moments_kernel(
     X: ct.IndexedWithInt64, Moments, chunks: int, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: ConstInt
 ):
@@ -130,30 +145,65 @@ def _batch_norm_moments_kernel(
     ct.store(Moments, (2, r, part), square[None], allow_tma=False)
 
 
-@ct.kernel
-def _batch_norm_statistics_kernel(
+def _statistics(Moments, c, TILE_C: ConstInt, TILE_P: ConstInt):
+    """Elements, mean and squares around it of channels (1, TILE_C, 1), from those of their parts (3, C, parts)."""
+    tile = (1, TILE_C, TILE_P)
+    counts, means = _load(Moments, (0, c, 0), tile), _load(Moments, (1, c, 0), tile)
+    count = ct.sum(counts, 2, keepdims=True)
+    mean = ct.sum(counts * means, 2, keepdims=True) / count
+    shift = means - mean
+    square = ct.sum(_load(Moments, (2, c, 0), tile) + counts * shift * shift, 2, keepdims=True)
+    return count, mean, square
+
+
+@ct.kernel(**HINTS_APPLY)
+def _batch_norm_apply_kernel(
+    X: ct.IndexedWithInt64,
+    Y: ct.IndexedWithInt64,
+    W,
+    B,
     Moments,
     Mean,
     Var,
     RunningMean,
     RunningVar,
     momentum: float,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    HAS_B: ConstBool,
+    KEEP: ConstBool,
     HAS_RUNNING: ConstBool,
-    TILE_R: ConstInt,
+    SAMPLES: ConstInt,
     TILE_P: ConstInt,
+    TILE_N: ConstInt,
+    TILE_C: ConstInt,
+    TILE_S: ConstInt,
 ):
-    """Mean and variance of each row from those of its parts (3, R, parts); updates the running ones."""
-    r, tile = ct.bid(0), (1, TILE_R, TILE_P)
-    counts, means = _load(Moments, (0, r, 0), tile), _load(Moments, (1, r, 0), tile)
-    count = ct.sum(counts, 2)
-    mean = ct.sum(counts * means, 2) / count
-    shift = means - mean[:, :, None]
-    square = ct.sum(_load(Moments, (2, r, 0), tile) + counts * shift * shift, 2)
-    mean, square, count = mean.reshape((TILE_R,)), square.reshape((TILE_R,)), count.reshape((TILE_R,))
-    ct.store(Mean, (r,), mean, allow_tma=False)
-    ct.store(Var, (r,), square / count, allow_tma=False)
-    if HAS_RUNNING:
-        _update(RunningMean, RunningVar, r, mean, square / (count - 1.0), momentum, TILE_R)
+    """Normalize some samples of a tile of X (N, C, S) by the moments of parts; updates the running statistics."""
+    tile = (TILE_N, TILE_C, TILE_S)
+    steps, blocks = ct.int32(ct.cdiv(X.shape[2], TILE_S)), ct.int32(ct.cdiv(X.shape[1], TILE_C))
+    samples = ct.int32(ct.cdiv(X.shape[0], TILE_N))
+    # Backwards: what the sums read last is still in the cache
+    block = ct.num_blocks(0) - 1 - ct.bid(0)
+    s, c, part = block % steps, block // steps % blocks, block // steps // blocks
+    count, mean, square = _statistics(Moments, c, TILE_C, TILE_P)
+    if s == 0 and part == 0:
+        flat = (TILE_C,)
+        if KEEP:
+            ct.store(Mean, (c,), mean.reshape(flat), allow_tma=False)
+            ct.store(Var, (c,), (square / count).reshape(flat), allow_tma=False)
+        if HAS_RUNNING:
+            unbiased = square / (count - 1.0)
+            _update(RunningMean, RunningVar, c, mean.reshape(flat), unbiased.reshape(flat), momentum, TILE_C)
+    channel = (c * TILE_C + ct.arange(TILE_C, dtype=ct.int32))[None, :, None]
+    scale = ct.rsqrt(square / count + EPS)
+    if HAS_W:
+        scale = scale * ct.gather(W, channel).astype(ct.float32)
+    for n in range(part * SAMPLES, ct.minimum((part + 1) * SAMPLES, samples)):
+        ty = (_load(X, (n, c, s), tile) - mean) * scale
+        if HAS_B:
+            ty = ty + ct.gather(B, channel).astype(ct.float32)
+        ct.store(Y, (n, c, s), ty.astype(Y.dtype), allow_tma=False)
 
 
 def _tile_of(A, block, GROUP: ConstInt, TILE_N: ConstInt, TILE_C: ConstInt, TILE_S: ConstInt):
@@ -293,6 +343,56 @@ def _batch_norm_backward_kernel(
     ct.store(dX, index, tdx.astype(dX.dtype), allow_tma=False)
 
 
+def _place(r, i, steps):
+    """Index of tile `i` of a row of an array (R, B, S), of which `steps` are side by side."""
+    return r, i // steps, i % steps
+
+
+@ct.kernel(**HINTS_ALONE)
+def _batch_norm_backward_rows_kernel(
+    dY: ct.IndexedWithInt64,
+    X: ct.IndexedWithInt64,
+    dX: ct.IndexedWithInt64,
+    Mean,
+    Var,
+    W,
+    dW,
+    dB,
+    scale: float,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    HAS_B: ConstBool,
+    TILE_B: ConstInt,
+    TILE_S: ConstInt,
+):
+    """Gradients of a whole row of X (R, B, S), and of its weight and bias."""
+    r, tile = ct.bid(0), (1, TILE_B, TILE_S)
+    steps = ct.int32(ct.cdiv(X.shape[2], TILE_S))
+    tiles = ct.int32(ct.cdiv(X.shape[1], TILE_B)) * steps
+    mean = _load(Mean, (r,), (1,)).reshape((1, 1, 1))
+    rstd = ct.rsqrt(_load(Var, (r,), (1,)).reshape((1, 1, 1)) + EPS)
+    tdw = ct.zeros(tile, ct.float32)
+    tdb = ct.zeros(tile, ct.float32)
+    for i in range(tiles):
+        tdy = _load(dY, _place(r, i, steps), tile)
+        tdw = tdw + tdy * (_load(X, _place(r, i, steps), tile) - mean)
+        tdb = tdb + tdy
+    tdw = ct.sum(tdw, (1, 2), keepdims=True) * rstd
+    tdb = ct.sum(tdb, (1, 2), keepdims=True)
+    slope = rstd
+    if HAS_W:
+        slope = slope * _load(W, (r,), (1,)).reshape((1, 1, 1))
+        ct.store(dW, (r,), tdw.reshape((1,)).astype(dW.dtype), allow_tma=False)
+    if HAS_B:
+        ct.store(dB, (r,), tdb.reshape((1,)).astype(dB.dtype), allow_tma=False)
+    # What a change of the statistics takes away
+    tilt, shift = slope * tdw * rstd * scale, slope * tdb * scale
+    for i in range(tiles):
+        place = _place(r, tiles - 1 - i, steps)  # what was read last is still in the cache
+        tdx = _load(dY, place, tile) * slope - (_load(X, place, tile) - mean) * tilt - shift
+        ct.store(dX, place, tdx.astype(dX.dtype), allow_tma=False)
+
+
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -316,12 +416,17 @@ def _rows(t):
 
 
 @functools.lru_cache(maxsize=4096)
-def _tiled(shape, strides):
+def _tiled(shape, strides, most=(BLOCK, BLOCK, BLOCK)):
     """Powers of two for three axes, as much of memory in one piece as a block takes, and how many tiles of them."""
     tile = [1, 1, 1]
     for d in sorted(range(3), key=lambda d: (strides[d], -d)):
-        tile[d] = min(_power_of_two(shape[d]), BLOCK // math.prod(tile))
+        tile[d] = min(_power_of_two(shape[d]), most[d], BLOCK // math.prod(tile))
     return tuple(tile), [ct.cdiv(n, size) for n, size in zip(shape, tile, strict=True)]
+
+
+def _row_tiles(shape, strides):
+    """The same for rows (R, B, S), one to a tile where its positions are a long piece of memory: more blocks."""
+    return _tiled(shape, strides, (1 if strides[2] == 1 and shape[2] >= PIECE else BLOCK, BLOCK, BLOCK))
 
 
 def _split(blocks, tiles):
@@ -330,20 +435,31 @@ def _split(blocks, tiles):
     return chunks, ct.cdiv(tiles, chunks)
 
 
-def _statistics(stream, rows, running, momentum):
-    """Mean and biased variance of rows (R, B, S); updates the running ones, if there are any."""
-    tile, (blocks, *tiles) = _tiled(rows.shape, rows.stride())
+def _moments_of_parts(stream, rows):
+    """Elements of parts of rows (R, B, S), their mean, and the squares around it."""
+    tile, (blocks, *tiles) = _row_tiles(rows.shape, rows.stride())
     chunks, parts = _split(blocks, math.prod(tiles))
-    r = len(rows)
-    moments = torch.empty((3, r, parts), dtype=torch.float32, device=rows.device)
-    mean, var = (torch.empty(r, dtype=torch.float32, device=rows.device) for _ in range(2))
+    moments = torch.empty((3, len(rows), parts), dtype=torch.float32, device=rows.device)
     kernel = _batch_norm_moments_kernel
     ct.launch(stream, (blocks * parts,), kernel, (rows, moments, chunks, *tile))
-    tile_p = _power_of_two(parts)
-    tile_r = min(_power_of_two(r), SUMS // tile_p)
-    kernel = _batch_norm_statistics_kernel
-    arguments = (moments, mean, var, *(running or (mean, var)), momentum, running is not None, tile_r, tile_p)
-    ct.launch(stream, (ct.cdiv(r, tile_r),), kernel, arguments)
+    return moments
+
+
+def _apply(stream, x, y, moments, weight, bias, running, momentum, eps, keep):
+    """Write x, normalized by these moments of parts, to y; the mean and biased variance where they are to be kept."""
+    a, b = _positions(x), _positions(y)
+    tile_p = _power_of_two(moments.shape[2])
+    tile, (samples, *tiles) = _tiled(a.shape, a.stride(), (BLOCK, SUMS // tile_p, BLOCK))
+    each = max(1, min(SAMPLES, samples * math.prod(tiles) // BLOCKS))
+    mean = var = moments  # stand in for what is not there
+    if keep:
+        mean, var = (torch.empty(a.shape[1], dtype=torch.float32, device=x.device) for _ in range(2))
+    w, v = (moments if t is None else t for t in (weight, bias))
+    arguments = (a, b, w, v, moments, mean, var, *(running or (mean, var)), momentum, eps)
+    constants = (weight is not None, bias is not None, keep, running is not None, each, tile_p, *tile)
+    blocks = ct.cdiv(samples, each) * math.prod(tiles)
+    kernel = _batch_norm_apply_kernel
+    ct.launch(stream, (blocks,), kernel, (*arguments, *constants))
     return mean, var
 
 
@@ -371,7 +487,7 @@ def _forward(x, weight, bias, running, training, momentum, eps, keep=False, out=
                 _normalize(stream, x, y, mean, var, weight, bias, eps, 1)
                 return y if out is None or direct else out.copy_(y), mean, var
             rows = _rows(x)
-            tile, (blocks, *tiles) = _tiled(rows.shape, rows.stride())
+            tile, (blocks, *tiles) = _row_tiles(rows.shape, rows.stride())
             if math.prod(tiles) <= WHOLE:
                 if keep:
                     mean, var = (torch.empty(len(rows), dtype=torch.float32, device=x.device) for _ in range(2))
@@ -381,8 +497,8 @@ def _forward(x, weight, bias, running, training, momentum, eps, keep=False, out=
                 kernel = _batch_norm_rows_kernel
                 ct.launch(stream, (blocks,), kernel, (*arguments, *constants))
             else:
-                mean, var = _statistics(stream, rows, running, momentum)
-                _normalize(stream, x, y, mean, var, weight, bias, eps, 1)
+                moments = _moments_of_parts(stream, rows)
+                mean, var = _apply(stream, x, y, moments, weight, bias, running, momentum, eps, keep)
     return y if out is None or direct else out.copy_(y), mean, var
 
 
@@ -410,6 +526,16 @@ def _totals(stream, columns, weight, dw, db, scale):
     return totals
 
 
+@functools.lru_cache(maxsize=4096)
+def _alone(shape, strides):
+    """Tile (B, S) of rows whose gradients a block each computes; None where rows are few, long or not in one piece."""
+    r, b, s = shape
+    size = min(_power_of_two(s), ALONE_BLOCK)
+    if r < MANY or b * s > ALONE or s < 32 or strides[2] != 1:
+        return None
+    return min(_power_of_two(b), ALONE_BLOCK // size), size
+
+
 class _BatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias, running, training, momentum, eps):
@@ -427,12 +553,24 @@ class _BatchNorm(torch.autograd.Function):
         empty = torch.empty_like if x.numel() else torch.zeros_like
         dw, db = (None if t is None else empty(t) for t in (weight, bias))
         if x.numel():
+            # Running statistics do not change with x
+            scale = x.shape[1] / x.numel() if training else 0.0
+            rows = _rows(x)
+            tile = _alone(rows.shape, rows.stride())
+            if tile is not None:
+                # The mean stands in for what is not there
+                vectors = (mean if t is None else t for t in (weight, dw, db))
+                arguments = (_rows(dy), rows, _rows(dx), mean, var, *vectors, scale, eps)
+                constants = (dw is not None, db is not None, *tile)
+                with torch.cuda.device(x.device):
+                    stream = torch.cuda.current_stream(x.device)
+                    kernel = _batch_norm_backward_rows_kernel
+                    ct.launch(stream, (len(rows),), kernel, (*arguments, *constants))
+                return dx, dw, db, None, None, None, None
             a, tdy, tdx = (_positions(t) for t in (x, dy, dx))
             with torch.cuda.device(x.device):
                 stream = torch.cuda.current_stream(x.device)
                 columns = _channel_sums(stream, tdy, a, mean, var, eps, group)
-                # Running statistics do not change with x
-                scale = 1 / (a.shape[0] * a.shape[2]) if training else 0.0
                 totals = _totals(stream, columns, weight, dw, db, scale)
                 w = mean if weight is None else weight
                 tile, tiles = _tiled(a.shape, a.stride())

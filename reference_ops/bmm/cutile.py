@@ -69,6 +69,11 @@ def _position(tile, tiles_m, tiles_n, group):
     return first + tile % in_group % height, tile % in_group // height
 
 
+def _matrix(A, i, repeats):
+    """Which matrix of A is that of `i` in the batch, where each stands `repeats` times, and all of them again."""
+    return i % (A.shape[0] * repeats) // repeats  # not a constant 0 of a single one, which took too many registers
+
+
 def _product(A, B, ia, ib, m, n, steps, TILE_M, TILE_N, TILE_K):
     """Tile (m, n) of A @ B, summed over a range of steps."""
     # Zeros beyond the last k add nothing; rows and columns beyond the edge of Out are computed and not stored.
@@ -103,7 +108,7 @@ def _bmm_kernel(
     def compute(tile):
         i = tile // (tiles_m * tiles_n)
         m, n = _position(tile % (tiles_m * tiles_n), tiles_m, tiles_n, GROUP_ROWS // TILE_M)
-        ia, ib = i // repeats[0] % A.shape[0], i // repeats[1] % B.shape[0]
+        ia, ib = _matrix(A, i, repeats[0]), _matrix(B, i, repeats[1])
         tacc = _product(A, B, ia, ib, m, n, steps, TILE_M, TILE_N, TILE_K)
         ct.store(Out, (i, m, n), tacc.astype(Out.dtype).reshape((1, TILE_M, TILE_N)))
 
@@ -132,7 +137,7 @@ def _bmm_split_kernel(
     i, split = part // Partial.shape[1], part % Partial.shape[1]
     m, n = tile // tiles_n, tile % tiles_n
     steps = (split * length, min((split + 1) * length, ct.num_tiles(A, 2, (1, TILE_M, TILE_K))))
-    ia, ib = i // repeats[0] % A.shape[0], i // repeats[1] % B.shape[0]
+    ia, ib = _matrix(A, i, repeats[0]), _matrix(B, i, repeats[1])
     tacc = _product(A, B, ia, ib, m, n, steps, TILE_M, TILE_N, TILE_K)
     ct.store(Partial, (i, split, m, n), tacc.reshape((1, 1, TILE_M, TILE_N)))
 

@@ -1,6 +1,7 @@
 """cuTile backend of cat."""
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -10,6 +11,8 @@ import torch
 from ..backend import register_impl
 
 TILE = 4096  # elements of a tile
+JOINED = 2048  # the same where one launch copies all tensors
+MOST = 8  # tensors of such a launch
 SIDE = 64  # of these along the axis that is the fastest in the result, where another one is in the input
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=6, default=4)}
@@ -42,6 +45,20 @@ def _cat_kernel(X, Y, SHAPE: ct.Constant):
 def _cat_wide_kernel(X: ct.IndexedWithInt64, Y: ct.IndexedWithInt64, SHAPE: ct.Constant):
     """The same for arrays of 2^31 elements or more, which need wider indices."""
     _copy(X, Y, SHAPE)
+
+
+@ct.kernel(**HINTS)
+def _cat_rows_kernel(Xs: tuple, Ys: tuple, first: tuple, TILE_M: ct.Constant[int], WIDTHS: ct.Constant):
+    """Copy each of Xs (M, N) to its own of Ys; `first` says at which tile of a row it begins.
+
+    What lies in a row of the result is written at about the same time, so that memory takes whole lines.
+    """
+    m, n = ct.bid(0) // first[-1], ct.bid(0) % first[-1]
+    for i in ct.static_iter(range(len(WIDTHS))):
+        if n >= first[i] and n < first[i + 1]:
+            index = (m, n - first[i])
+            tx = ct.load(Xs[i], index, (TILE_M, WIDTHS[i]), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+            ct.store(Ys[i], index, tx, allow_tma=False)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -89,6 +106,27 @@ def _launch(stream, x, shape, steps, y, begin=0):
     shape, steps, strides, grid, kernel, tile = _plan(shape, steps, y.stride())
     target = y.as_strided(shape, strides, y.storage_offset() + begin)
     ct.launch(stream, grid, kernel, (x.as_strided(shape, steps), target, tile))
+
+
+@functools.lru_cache(maxsize=4096)
+def _tiled(m, lengths):
+    """Choose (number of blocks, first tile of each in a row, rows and lengths of tiles) for rows of these lengths."""
+    longest = min(_power_of_two(max(lengths)), JOINED)
+    tile_m = min(_power_of_two(m), JOINED // longest)
+    widths = tuple(min(_power_of_two(n), longest) for n in lengths)
+    counts = (ct.cdiv(n, width) for n, width in zip(lengths, widths, strict=True))
+    first = tuple(itertools.accumulate(counts, initial=0))
+    return (ct.cdiv(m, tile_m) * first[-1],), first, tile_m, widths
+
+
+def _join(stream, tensors, dim, y):
+    """Copy contiguous tensors to `y` by one launch."""
+    m = math.prod(y.shape[:dim])
+    xs = tuple(x.reshape(m, -1) for x in tensors)
+    lengths = tuple(x.shape[1] for x in xs)
+    grid, *constants = _tiled(m, lengths)
+    ys = y.reshape(m, -1).split(lengths, 1)
+    ct.launch(stream, grid, _cat_rows_kernel, (xs, ys, *constants))
 
 
 @register_impl("cat", backend="cutile")
@@ -139,9 +177,12 @@ def cat(
     result = torch.empty(shape, dtype=x.dtype, device=x.device) if shared or not out.is_contiguous() else out
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
-        begin = 0
-        for x in joined:
-            if x.numel():
+        parts = [x for x in joined if x.numel()]
+        if len(parts) <= MOST and all(x.is_contiguous() for x in parts) and out.numel() < 2**31:
+            _join(stream, parts, dim, result)
+        else:
+            begin = 0
+            for x in parts:
                 _launch(stream, x, tuple(x.shape), x.stride(), result, begin)
-            begin += x.shape[dim] * result.stride(dim)
+                begin += x.shape[dim] * result.stride(dim)
     return out if result is out else out.copy_(result)

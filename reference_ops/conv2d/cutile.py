@@ -41,9 +41,10 @@ CONFIGS = {
     2: {
         8: (_Config((128, 128, 32)), _Config((64, 64, 32))),
         9: (
-            _Config((128, 256, 64), persistent=True),
+            _Config((256, 128, 64), persistent=True),
             _Config((128, 256, 64)),
             _Config((128, 128, 64)),
+            _Config((256, 64, 64), persistent=True),
             _Config((256, 64, 64)),
             _Config((128, 64, 64)),
             _Config((64, 64, 64)),
@@ -54,8 +55,7 @@ CONFIGS = {
     4: {8: (_Config((64, 64, 16)),), 9: (_Config((128, 128, 8)), _Config((64, 64, 16)))},
 }
 MOVED = 4096  # elements that a block copies where x must be padded
-# Rows, columns and channels of a block, for filters of up to 9 taps and for larger ones that fill registers.
-DEPTHWISE_TILES = ((4, 16, 64), (1, 8, 32))
+DEPTHWISE_TILE = (8, 8, 64)  # rows, columns and channels of a block where each channel has a filter of its own
 
 
 @ct.kernel
@@ -93,13 +93,15 @@ def _conv2d_kernel(
     KERNEL: ct.Constant,
     STRIDE: ct.Constant,
     DILATION: ct.Constant,
+    BEFORE: ct.Constant,
     TILE: ct.Constant,
     TILE_O: ConstInt,
     TILE_C: ConstInt,
     PERSISTENT: ConstBool,
 ):
-    """Convolve X, padded and channels last, one tile to a block or, where PERSISTENT, several.
+    """Convolve X, channels last, one tile to a block or, where PERSISTENT, several.
 
+    Tiles of X may begin BEFORE rows and columns in front of it, and end behind it: they have the zeros of the padding.
     X is (N, H / stride, stride, W / stride, stride * C), Weight (groups, O, taps, C), Out (N, H, W, groups, O).
     """
     TILE_N, TILE_H, TILE_W = TILE
@@ -123,7 +125,7 @@ def _conv2d_kernel(
         tacc = ct.zeros((TILE_N * TILE_H * TILE_W, TILE_O), ct.float32)
         for step in range(TAPS * steps):
             tap, c = step // steps, step % steps
-            y, x = tap // KERNEL_W * DILATION[0], tap % KERNEL_W * DILATION[1]
+            y, x = tap // KERNEL_W * DILATION[0] - BEFORE[0], tap % KERNEL_W * DILATION[1] - BEFORE[1]
             row, column = h * TILE_H + y // STRIDE_H, w * TILE_W + x // STRIDE_W
             channel = (x % STRIDE_W * groups + g) * steps + c
             tx = windows.load((n * TILE_N, row, y % STRIDE_H, column, channel))
@@ -140,12 +142,12 @@ def _conv2d_kernel(
         compute(ct.bid(0))
 
 
-@ct.kernel
+@ct.kernel(occupancy=4)
 def _conv2d_depthwise_kernel(
     X: ct.IndexedWithInt64,
     Weight,
-    Out,
-    before: tuple[int, ...],
+    Out: ct.IndexedWithInt64,
+    BEFORE: ct.Constant,
     KERNEL: ct.Constant,
     STRIDE: ct.Constant,
     DILATION: ct.Constant,
@@ -153,36 +155,35 @@ def _conv2d_depthwise_kernel(
 ):
     """Convolve each channel of X (N, H, W, C) with a filter of its own, Weight (taps, C)."""
     TILE_H, TILE_W, TILE_C = TILE
-    TILE_OUT = (1, 1, TILE_W, TILE_C)
-    tiles_h, tiles_w = ct.cdiv(Out.shape[1], TILE_H), ct.num_tiles(Out, 2, TILE_OUT)
-    tiles_c = ct.num_tiles(Out, 3, TILE_OUT)
+    KERNEL_H, KERNEL_W = KERNEL
+    TAP_ROWS = ct.static_eval(KERNEL_H if KERNEL_H * KERNEL_W <= 9 else 1)  # more taps at once would spill
+    # Only places in memory need more than 32 bits.
+    height, width, count = ct.int32(X.shape[1]), ct.int32(X.shape[2]), ct.int32(X.shape[3])
+    out_height, out_width = ct.int32(Out.shape[1]), ct.int32(Out.shape[2])
+    tiles_h, tiles_w, tiles_c = ct.cdiv(out_height, TILE_H), ct.cdiv(out_width, TILE_W), ct.cdiv(count, TILE_C)
     tile, c = ct.bid(0) // tiles_c, ct.bid(0) % tiles_c
     tile, w = tile // tiles_w, tile % tiles_w
     n, h = tile // tiles_h, tile % tiles_h
-    columns = (w * TILE_W + ct.arange(TILE_W, dtype=ct.int32)) * STRIDE[1] - before[1]
-    channels = c * TILE_C + ct.arange(TILE_C, dtype=ct.int32)
-    ROWS = (TILE_H - 1) * STRIDE[0] + (KERNEL[0] - 1) * DILATION[0] + 1
-    KERNEL_H, KERNEL_W = KERNEL
+    row = (h * TILE_H + ct.arange(TILE_H, dtype=ct.int32))[:, None, None]
+    columns = (w * TILE_W + ct.arange(TILE_W, dtype=ct.int32))[None, :, None]
+    channels = (c * TILE_C + ct.arange(TILE_C, dtype=ct.int32))[None, None, :]
 
-    tweights = ()
-    for tap in ct.static_iter(range(KERNEL_H * KERNEL_W)):
-        tweight = ct.load(Weight, (tap, c), (1, TILE_C), padding_mode=ZERO)
-        tweights = (*tweights, tweight)
-    # What the rows of the tile need of X is read once.
-    txs = ()
-    for y in ct.static_iter(range(ROWS)):
-        row = h * (TILE_H * STRIDE[0]) - before[0] + y
-        for x in ct.static_iter(range(KERNEL_W)):
-            tx = ct.gather(X, (n, row, columns[:, None] + x * DILATION[1], channels[None, :]))
-            txs = (*txs, tx)
-    for y in ct.static_iter(range(TILE_H)):
-        tacc = ct.zeros((TILE_W, TILE_C), ct.float32)
-        for tap in ct.static_iter(range(KERNEL_H * KERNEL_W)):
-            row, x = y * STRIDE[0] + tap // KERNEL_W * DILATION[0], tap % KERNEL_W
-            tacc = tacc + txs[row * KERNEL_W + x].astype(ct.float32) * tweights[tap].astype(ct.float32)
-        row = h * TILE_H + y
-        if row < Out.shape[1]:
-            ct.store(Out, (n, row, w, c), tacc.astype(Out.dtype).reshape(TILE_OUT))
+    # Masks that are known before the loads leave no branches around them.
+    known = channels < count
+    tacc = ct.zeros(TILE, ct.float32)
+    for first in range(0, KERNEL_H, TAP_ROWS):
+        for tap in ct.static_iter(range(TAP_ROWS * KERNEL_W)):
+            y = row * STRIDE[0] + ((first + tap // KERNEL_W) * DILATION[0] - BEFORE[0])
+            x = columns * STRIDE[1] + (tap % KERNEL_W * DILATION[1] - BEFORE[1])
+            inside = known & (y >= 0) & (y < height) & (x >= 0) & (x < width)
+            tx = ct.gather(X, (n, y, x, channels), mask=inside, padding_value=0, check_bounds=False)
+            place = (first * KERNEL_W + tap, c)
+            tweight = ct.load(Weight, place, (1, TILE_C), padding_mode=ZERO, allow_tma=False)[None]
+            tacc = tacc + tx.astype(ct.float32) * tweight
+
+    place = (n, row, columns, channels)
+    stored = known & (row < out_height) & (columns < out_width)
+    ct.scatter(Out, place, tacc.astype(Out.dtype), mask=stored, check_bounds=False)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -259,8 +260,8 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def _window(positions, images, rows, columns):
-    """Split a tile of so many positions into (images, rows, columns), so that few are beyond the edges."""
+def _window(positions, images, rows, columns, suits):
+    """Split a tile of so many positions into (images, rows, columns), few of them beyond the edges, if any suits."""
     windows = [
         (positions >> (h + w), 1 << h, 1 << w)
         for w in reversed(range(min(positions, _power_of_two(columns)).bit_length()))
@@ -269,7 +270,8 @@ def _window(positions, images, rows, columns):
     ]
     width = min(positions, _power_of_two(columns))
     windows = windows or [(1, positions // width, width)]
-    return min(windows, key=lambda window: _tiles(window, (images, rows, columns)))
+    windows = [window for window in windows if suits(window)]
+    return min(windows, key=lambda window: _tiles(window, (images, rows, columns)), default=None)
 
 
 def _tiles(tile, shape):
@@ -284,16 +286,37 @@ class _Plan:
     kernel: Any  # with its hints
     blocks: int
     channels: int  # of a group, padded
-    padded: tuple[int, ...]  # image (H, W, C)
+    padded: tuple[int, ...] | None  # image (H, W, C) that x must be copied into
     windows: tuple[int, ...]  # the same as the kernel reads it, (H / stride, stride, W / stride, stride * C)
     filters: tuple[int, ...]  # (groups, O, taps, C)
     folded: bool  # whether all taps of a row are one
     constants: tuple[Any, ...]
 
 
+def _reads_inside(geometry, image, window):
+    """Whether all tiles that are read of an image (H, W) without its padding have elements inside, as they must."""
+    zeros, steps, gaps = geometry.before[-2:], geometry.stride[-2:], geometry.dilation[-2:]
+    axes = zip(image, window[1:], geometry.kernel[-2:], zeros, steps, gaps, geometry.sizes[-2:], strict=True)
+    for size, tile, taps, before, step, gap, results in axes:
+        last = (ct.cdiv(results, tile) - 1) * tile + ((taps - 1) * gap - before) // step
+        if -before // step <= -tile or last >= size // step:
+            return False
+    return True
+
+
+def _has_all(geometry, image, folded):
+    """Whether rows and columns of an image (H, W) make whole strides, or those that do not are not read."""
+    axes = zip(image, geometry.before[-2:], geometry.stride[-2:], geometry.needed[-2:], strict=True)
+    whole = all(size % step == 0 or end - before <= size // step * step for size, before, step, end in axes)
+    return whole and not (folded and (geometry.before[-1] or geometry.needed[-1] > image[-1]))
+
+
 @functools.lru_cache(maxsize=4096)
-def _plan(device, itemsize, images, in_channels, out_channels, groups, geometry):
-    """Choose tiles, hints and arrays for a convolution of this size; channels are those of one group."""
+def _plan(device, itemsize, images, in_channels, out_channels, groups, geometry, image):
+    """Choose tiles, hints and arrays for a convolution of this size; channels are those of one group.
+
+    An image (H, W) is read where it is, None stands for a copy with padding. Returns None where it must be one.
+    """
     *_, step_h, step_w = strides = geometry.stride
     *outer, kernel_w = taps = geometry.kernel
     # The taps of a row are neighbours in memory: where there are few channels, they make one tap with more of them.
@@ -302,31 +325,45 @@ def _plan(device, itemsize, images, in_channels, out_channels, groups, geometry)
     step = unit // math.gcd(unit, step_w) if folded else unit
     terms = _multiple(in_channels, step) * (kernel_w if folded else 1)
 
+    def suits(window):
+        return image is None or _reads_inside(geometry, image, window)
+
     properties = torch.cuda.get_device_properties(device)
     generations = CONFIGS[itemsize]
     *depth, rows, columns = geometry.sizes
+    chosen = None
     for config in generations[max(major for major in generations if major <= properties.major)]:
-        positions, tile_o, tile_c = config.tile
-        window = _window(positions, images, rows, columns)
+        positions, tile_o, _ = config.tile
+        window = _window(positions, images, rows, columns, suits)
+        if window is None:
+            continue
         tiles = _tiles((*window, tile_o), (images * math.prod(depth), rows, columns, out_channels)) * groups
+        chosen = config, window, tiles
         if config.suits(properties.multi_processor_count, out_channels, tiles):
             break
+    if chosen is None or (image and not _has_all(geometry, image, folded)):
+        return None
+    config, window, tiles = chosen
+    _, tile_o, tile_c = config.tile
     tile_c = max(32 // itemsize, min(tile_c, _power_of_two(terms)))
     blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
 
     if groups > 1 or (step_w > 1 and not folded):
         step = tile_c  # no tile has channels of two groups, or of two columns
     channels = _multiple(in_channels, step)
+    if image and channels != in_channels:
+        return None
     *depth, rows, columns = geometry.needed
-    rows, columns = _multiple(rows, step_h), _multiple(columns, step_w)
+    rows, columns = image or (_multiple(rows, step_h), _multiple(columns, step_w))
     filters = (groups, out_channels, math.prod(taps), channels)
     windows = (rows // step_h, step_h, columns // step_w, step_w * groups * channels)
     if folded:
         filters = (1, out_channels, math.prod(outer), _multiple(terms, unit))
         windows = (*windows[:2], geometry.sizes[-1], terms)
         taps, strides = (*outer, 1), (*strides[:-1], 1)
-    constants = (tiles, taps, strides, geometry.dilation, window, tile_o, tile_c, config.persistent)
-    padded = (*depth, rows, columns, groups * channels)
+    before = geometry.before[-2:] if image else (0, 0)
+    constants = (tiles, taps, strides, geometry.dilation, before, window, tile_o, tile_c, config.persistent)
+    padded = None if image else (*depth, rows, columns, groups * channels)
     return _Plan(config.kernel, blocks, channels, padded, windows, filters, folded, constants)
 
 
@@ -374,18 +411,20 @@ def _move(stream, x, target, before):
     return target
 
 
-def _padded(stream, x, sizes, plan, before, gapless):
-    """Return x (N, H, W, C), or a padded copy of these sizes; TMA wants it aligned, and is many times as fast."""
+def _readable(x, gapless):
+    """Whether TMA, which is many times as fast, can read x (N, H, W, C), if need be with no gaps between columns."""
     unit = 16 // x.element_size()
-    if not any(before) and all(size <= n for size, n in zip(sizes, x.shape[1:], strict=True)):
-        aligned = x.data_ptr() % 16 == 0 and all(n % unit == 0 for n in x.stride()[:-1]) and max(x.stride()[1:]) < _FAR
-        gapless = x.stride(-1) == 1 and (not gapless or x.stride(-2) == x.shape[-1])
-        if aligned and gapless:
-            return x
+    aligned = x.data_ptr() % 16 == 0 and all(n % unit == 0 for n in x.stride()[:-1]) and max(x.stride()[1:]) < _FAR
+    gapless = x.stride(-1) == 1 and (not gapless or x.stride(-2) == x.shape[-1])
+    return aligned and gapless
+
+
+def _padded(stream, x, plan, before):
+    """Return a copy of x (N, H, W, C) with its padding, and with zeros behind the channels of each group."""
     groups = plan.filters[0]
     if groups > 1:
         x = _widened(x.unflatten(-1, (groups, -1)), plan.channels).flatten(-2)
-    return _move(stream, x, x.new_empty((x.shape[0], *sizes)), before)
+    return _move(stream, x, x.new_empty((x.shape[0], *plan.padded)), before)
 
 
 def _windows(x, plan, geometry):
@@ -439,14 +478,13 @@ def _convolve_depthwise(stream, x, weight, arrays, rest, geometry):
     if x.stride(-1) != 1:
         x = _move(stream, x, x.new_empty((x.shape[0], *geometry.needed, x.shape[-1])), before)
         before = (0,) * len(before)
-    filters = weight.flatten(1).mT.contiguous()
+    filters = weight.new_empty((weight[0].numel(), len(weight)), dtype=torch.float32).copy_(weight.flatten(1).mT)
     arrays = [_last(array) for array in arrays]
-    tile = DEPTHWISE_TILES[geometry.kernel[-2] * geometry.kernel[-1] > 9]
     *lines, rows, columns, channels = arrays[-1].shape
-    tiles = math.prod(lines) * _tiles(tile, (rows, columns, channels))
-    arguments = (x, filters, *arrays, *rest, before)
-    constants = (geometry.kernel, geometry.stride, geometry.dilation, tile)
+    tiles = math.prod(lines) * _tiles(DEPTHWISE_TILE, (rows, columns, channels))
     kernel = _conv2d_depthwise_kernel
+    arguments = (x, filters, *arrays, *rest)
+    constants = (before, geometry.kernel, geometry.stride, geometry.dilation, DEPTHWISE_TILE)
     ct.launch(stream, (tiles,), kernel, (*arguments, *constants))
 
 
@@ -461,8 +499,12 @@ def _convolve(stream, x, weight, arrays, rest, groups, geometry):
     if groups == x.shape[1] == out.shape[1]:
         _convolve_depthwise(stream, x, weight, arrays, rest, geometry)
         return
-    plan = _plan(x.device, x.element_size(), images, weight.shape[1], weight.shape[0] // groups, groups, geometry)
-    images = _padded(stream, _last(x), plan.padded, plan, geometry.before, geometry.stride[-1] > 1)
+    sizes = (x.device, x.element_size(), images, weight.shape[1], weight.shape[0] // groups, groups, geometry)
+    plan = _plan(*sizes, tuple(x.shape[2:]))
+    images = _last(x)
+    if plan is None or not _readable(images, plan.folded or geometry.stride[-1] > 1):
+        plan = _plan(*sizes, None)
+        images = _padded(stream, images, plan, geometry.before)
     windows = _windows(images, plan, geometry)
     filters = _filters(_last(weight), plan)
     arrays = [_grouped(array, groups) for array in arrays]

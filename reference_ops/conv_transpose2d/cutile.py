@@ -198,8 +198,8 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def _window(positions, images, rows, columns):
-    """Split a tile of so many positions into (images, rows, columns), so that few are beyond the edges."""
+def _window(positions, images, rows, columns, suits):
+    """Split a tile of so many positions into (images, rows, columns), few of them beyond the edges, if any suits."""
     windows = [
         (positions >> (h + w), 1 << h, 1 << w)
         for w in reversed(range(min(positions, _power_of_two(columns)).bit_length()))
@@ -208,7 +208,8 @@ def _window(positions, images, rows, columns):
     ]
     width = min(positions, _power_of_two(columns))
     windows = windows or [(1, positions // width, width)]
-    return min(windows, key=lambda window: _tiles(window, (images, rows, columns)))
+    windows = [window for window in windows if suits(window)]
+    return min(windows, key=lambda window: _tiles(window, (images, rows, columns)), default=None)
 
 
 def _tiles(tile, shape):
@@ -251,15 +252,28 @@ def _axes(shape, filters, stride, padding, output_padding, groups, dilation):
     return tuple(zip(filters[2:], stride, dilation, padding, sizes, strict=True))
 
 
-def _reach(kernel, stride, dilation, padding, size):
+def _phases(kernel, stride, dilation, padding, size):
+    """What of x meets every result that is a stride behind the last, from each that is first along one axis.
+
+    These are the lowest and the highest element that meets the first result, and how many results there are.
+    """
+    phases = []
+    for first in range(min(stride, size)):
+        places = [first + padding - tap * dilation for tap in range(kernel)]
+        met = [place // stride for place in places if place % stride == 0]
+        if met:
+            phases.append((met[-1], met[0], ct.cdiv(size - first, stride)))
+    return phases
+
+
+def _reach(phases):
     """First element of x that is read along one axis, negative where that is a zero before it, and the end of all."""
-    starts, ends = [0], [1]
-    for element in range(min(stride, size)):
-        taps = [tap for tap in range(kernel) if (element + padding - tap * dilation) % stride == 0]
-        if taps:
-            starts.append((element + padding - taps[-1] * dilation) // stride)
-            ends.append((element + padding - taps[0] * dilation) // stride + ct.cdiv(size - element, stride))
-    return min(starts), max(ends)
+    return min([0, *(low for low, _, _ in phases)]), max([1, *(high + results for _, high, results in phases)])
+
+
+def _reads_inside(phases, size, tile):
+    """Whether all tiles that are read along an axis of x without zeros around it have elements inside, as they must."""
+    return all(low > -tile and high + (ct.cdiv(n, tile) - 1) * tile < size for low, high, n in phases)
 
 
 def _walk(kernel, stride, dilation, padding, before):
@@ -282,26 +296,39 @@ class _Plan:
     before: tuple[int, ...]  # zeros in front of x along each axis
     padded: tuple[int, ...]  # x (N, H, W, C) with all zeros
     filters: tuple[int, ...]  # weight (C, KH, KW, O) with all zeros
-    whole: bool  # whether x has all that is read
+    direct: bool  # whether x is read where it is, and zeros around it are not in memory
     far: bool  # whether so many images are out of reach of one launch
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(device, itemsize, shape, filters, *options):
-    """Choose tiles, hints and arrays for x and weight of these shapes."""
+def _plan(device, itemsize, shape, filters, direct, *options):
+    """Choose tiles, hints and arrays for x and weight of these shapes; `direct` says whether x can be read as it is."""
     axes = _axes(shape, filters, *options)
+    phases = [_phases(*axis) for axis in axes]
     images, groups, out_channels = shape[0], options[3], filters[1]
     rows, columns = (ct.cdiv(size, stride) for _, stride, *_, size in axes)
-    phases = math.prod(stride for _, stride, *_ in axes)
+    count = math.prod(stride for _, stride, *_ in axes)
+
+    def suits(window):
+        axes_of_x = zip(phases, shape[2:], window[-_RANK:], strict=True)
+        return not direct or all(_reads_inside(*axis) for axis in axes_of_x)
 
     properties = torch.cuda.get_device_properties(device)
     generations = CONFIGS[itemsize]
+    chosen = None
     for config in generations[max(major for major in generations if major <= properties.major)]:
-        positions, tile_o, tile_c = config.tile
-        window = _window(positions, images, rows, columns)
-        tiles = _tiles((*window, tile_o), (images, rows, columns, out_channels)) * groups * phases
+        positions, tile_o, _ = config.tile
+        window = _window(positions, images, rows, columns, suits)
+        if window is None:
+            continue
+        tiles = _tiles((*window, tile_o), (images, rows, columns, out_channels)) * groups * count
+        chosen = config, window, tiles
         if config.suits(properties.multi_processor_count, out_channels, tiles):
             break
+    if chosen is None:
+        return _plan(device, itemsize, shape, filters, False, *options)
+    config, window, tiles = chosen
+    _, tile_o, tile_c = config.tile
     blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
 
     channels = shape[1] // groups
@@ -310,9 +337,11 @@ def _plan(device, itemsize, shape, filters, *options):
     tile_c = max(32 // itemsize, tile_c)
     if groups > 1:
         channels = _multiple(channels, tile_c)
+    if direct and groups * channels > shape[1]:
+        return _plan(device, itemsize, shape, filters, False, *options)
     unit = 16 // itemsize  # elements in 16 bytes, of which TMA wants the strides to be multiples
-    reaches = [_reach(*axis) for axis in axes]
-    before = tuple(-start for start, _ in reaches)
+    reaches = [_reach(axis) for axis in phases]
+    before = tuple(0 if direct else -start for start, _ in reaches)
     padded = (images, *(end - start for start, end in reaches), _multiple(groups * channels, unit))
     far = max(math.prod(shape), math.prod(padded)) >= _FAR or max(blocks, _moved(padded)[0]) > _MOST_BLOCKS
     walks = tuple(_walk(*axis[:-1], zeros) for axis, zeros in zip(axes, before, strict=True))
@@ -325,7 +354,7 @@ def _plan(device, itemsize, shape, filters, *options):
         before=before,
         padded=padded,
         filters=(groups * channels, *filters[2:], _multiple(out_channels, unit)),
-        whole=all(start == 0 and end <= size for (start, end), size in zip(reaches, shape[2:], strict=True)),
+        direct=direct,
         far=images > 1 and far,
     )
 
@@ -378,13 +407,13 @@ def _convolve(stream, x, weight, arrays, rest, plan, options):
     """Convolve x into the last of the arrays, which have its shape, in parts where one launch does not reach all."""
     if plan.far:
         for x_half, *halves in zip(*(array.tensor_split(2) for array in (x, *arrays)), strict=True):
-            plan = _plan(x.device, x.element_size(), x_half.shape, weight.shape, *options)
+            plan = _plan(x.device, x.element_size(), x_half.shape, weight.shape, _readable(x_half), *options)
             _convolve(stream, x_half, weight, halves, rest, plan, options)
         return
     if plan.channels > x.shape[1]:
         groups = options[3]
         x, weight = _widened(x, 1, groups, plan.channels), _widened(weight, 0, groups, plan.channels)
-    images = _last(x) if plan.whole and _readable(x) else _move(stream, x, plan.padded, plan.before)
+    images = _last(x) if plan.direct else _move(stream, x, plan.padded, plan.before)
     if images.stride(0) >= _FAR:  # of a single image, where it is never used
         images = images.as_strided(images.shape, (images.stride(1), *images.stride()[1:]))
     filters = _last(weight) if _readable(weight) else _move(stream, weight, plan.filters, (0,) * _RANK)
@@ -410,7 +439,7 @@ def conv_transpose2d(
     _check_operands(x=x, weight=weight)
     options = (stride, padding, output_padding, groups, dilation)
     options = [tuple(option) if isinstance(option, list) else option for option in options]
-    plan = _plan(x.device, x.element_size(), x.shape, weight.shape, *options)
+    plan = _plan(x.device, x.element_size(), x.shape, weight.shape, x.ndim == _RANK + 2 and _readable(x), *options)
     shape = plan.shape
     if out is None:
         channels_last = x.stride(1) == 1 < x.shape[1] and x.is_contiguous(memory_format=torch.channels_last)

@@ -25,8 +25,8 @@ HINTS = {  # by whether a row is short; measured on sm_90
     False: {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 4},
 }
 HINTS_SUM = {"occupancy": 1, "num_worker_warps": 8}
-TILE_BACKWARD = 8192
-HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
+TILE_BACKWARD = 4096  # elements of a row in a block, at most
+HINTS_BACKWARD = {"occupancy": 8, "num_worker_warps": 4}
 
 
 def _exp(t):
@@ -199,11 +199,6 @@ def _cross_entropy_sum_kernel(Sums, Counts, Loss, Count, MEAN: ConstBool, TILE: 
     ct.store(Count, (0,), rows)
 
 
-def _load(X, index, tile):
-    """Tile of X as fp32; outside -inf, which neither wins nor counts."""
-    return ct.load(X, index, tile, padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False).astype(ct.float32)
-
-
 @ct.kernel(**HINTS_BACKWARD)
 def _cross_entropy_backward_kernel(
     dLoss,
@@ -221,14 +216,18 @@ def _cross_entropy_backward_kernel(
     n = X.shape[1]
     parts = ct.int32(ct.cdiv(n, TILE))
     i, j = ct.bid(0) // parts, ct.bid(0) % parts
+    tx = ct.load(X, (i, j), (1, TILE), allow_tma=False)  # what is beyond the end of the row is not stored
     target = ct.load(Target, (i,), ())
     scale = ct.load(dLoss, (i,), ()).astype(ct.float32)
     if MEAN:
         scale = scale / ct.load(Count, (0,), ())
-    hit = ct.arange(TILE, dtype=ct.int64)[None, :] == target - ct.int64(j) * TILE
-    tdx = _exp(_load(X, (i, j), (1, TILE)) - ct.load(Lse, (i,), ())) - ct.where(hit, 1.0 - SMOOTHING, 0.0)
-    tdx = (tdx - SMOOTHING / n) * scale
-    ct.store(dX, (i, j), ct.where(target == ignore_index, 0.0, tdx).astype(dX.dtype), allow_tma=False)
+    place = target - ct.int64(j) * TILE
+    place = ct.where((place >= 0) & (place < TILE), place, -1).astype(ct.int32)  # compared in one instruction each
+    tdx = _exp_below(tx, ct.load(Lse, (i,), ()) * LOG2E)
+    tdx = ct.where(ct.arange(TILE, dtype=ct.int32)[None, :] == place, tdx - (1.0 - SMOOTHING), tdx)
+    if SMOOTHING > 0:
+        tdx = tdx - SMOOTHING / n
+    ct.store(dX, (i, j), ct.where(target == ignore_index, 0.0, tdx * scale).astype(dX.dtype), allow_tma=False)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -286,7 +285,7 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(ctx, logits, target, ignore_index, smoothing, reduction):
         loss, lse, count = _forward(logits, target, ignore_index, smoothing, reduction)
         ctx.save_for_backward(logits, target, lse, count)
-        ctx.constants = (ignore_index, smoothing, reduction == "mean", TILE_BACKWARD)
+        ctx.constants = (ignore_index, smoothing, reduction == "mean")
         return loss
 
     @staticmethod
@@ -297,10 +296,11 @@ class _CrossEntropy(torch.autograd.Function):
         dx = torch.empty_like(x, memory_format=torch.contiguous_format)
         if x.shape[0]:
             dlosses = dloss.expand(target.shape).reshape(-1)
-            blocks = x.shape[0] * ct.cdiv(x.shape[1], TILE_BACKWARD)
+            tile = min(_power_of_two(x.shape[1]), TILE_BACKWARD)
+            blocks = x.shape[0] * ct.cdiv(x.shape[1], tile)
             with torch.cuda.device(x.device):
                 stream = torch.cuda.current_stream(x.device)
-                arguments = (dlosses, count, x, classes, lse, dx, *ctx.constants)
+                arguments = (dlosses, count, x, classes, lse, dx, *ctx.constants, tile)
                 ct.launch(stream, (blocks,), _cross_entropy_backward_kernel, arguments)
         return dx.view(logits.shape), None, None, None, None
 

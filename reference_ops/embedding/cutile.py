@@ -1,5 +1,6 @@
 """cuTile backend of embedding."""
 
+import functools
 import math
 from typing import Any
 
@@ -9,12 +10,14 @@ import torch
 from ..backend import register_impl
 
 ConstInt = ct.Constant[int]
+ConstBool = ct.Constant[bool]
 
 TILE = 4096  # elements of a tile: whole rows, or a part of one
-TILE_N = 1024  # columns whose gradients a block adds up
-BLOCK = 4096  # elements that it has under way: several rows of these columns
-SPAN = 256  # indices, of the sorted ones, beyond which no block goes
-HINTS_BACKWARD = {"num_worker_warps": 4, "occupancy": 6}
+TILE_N = 2048  # columns whose gradients a block adds up
+BLOCK = 1024  # elements that it has under way where there are fewer columns: several rows of them
+SPAN = 256  # sorted indices that are added up beforehand where all of them are one
+HINTS_BACKWARD = {"num_worker_warps": 4, "occupancy": 8}
+HINTS_WIDE = {"num_worker_warps": 8, "occupancy": 4}  # of more columns than BLOCK
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {"num_worker_warps": 4, "occupancy": 8}  # from what the compiler reports
 
@@ -32,44 +35,58 @@ def _embedding_kernel(
     ct.store(Y, (i, j), ty, allow_tma=False)
 
 
+def _added(total, dY, Sources, begin, end, columns, TILE_M: ConstInt, ORDERED: ConstBool):
+    """Add to `total` rows of dY: those that Sources names from `begin` to `end`, or these themselves."""
+    for k in range(begin, end, TILE_M):
+        rows = k + ct.arange(TILE_M, dtype=ct.int32)
+        inside = rows < end
+        if ORDERED:
+            rows = ct.gather(Sources, rows, mask=inside, padding_value=-1)
+        else:
+            rows = ct.where(inside, rows, -1)
+        total = total + ct.gather(dY, (rows[:, None], columns[None, :])).astype(total.dtype)
+    return total
+
+
+@ct.kernel(**HINTS_BACKWARD)
+def _embedding_spans_kernel(
+    dY: ct.IndexedWithInt64, Rows, Order, Sums: ct.IndexedWithInt64, SPAN: ConstInt, TILE_M: ConstInt, TILE_N: ConstInt
+):
+    """Sums of dY over each whole SPAN of the sorted Rows that belongs to one row."""
+    begin = ct.bid(0) * SPAN
+    if ct.load(Rows, (begin,), ()) == ct.load(Rows, (begin + SPAN - 1,), ()):
+        columns = ct.bid(1) * TILE_N + ct.arange(TILE_N, dtype=ct.int32)
+        total = ct.zeros((TILE_M, TILE_N), ct.float32)
+        total = _added(total, dY, Order, begin, begin + SPAN, columns, TILE_M, True)
+        ct.scatter(Sums, (ct.bid(0), columns), ct.sum(total, 0).astype(Sums.dtype))
+
+
 @ct.kernel(**HINTS_BACKWARD)
 def _embedding_backward_kernel(
     dY: ct.IndexedWithInt64,
-    Rows,
+    Ends,
     Order,
+    Sums: ct.IndexedWithInt64,
     dW: ct.IndexedWithInt64,
-    Edges: ct.IndexedWithInt64,
     padding: ct.ScalarInt64,
     SPAN: ConstInt,
     TILE_M: ConstInt,
     TILE_N: ConstInt,
 ):
-    """Sums of rows of dY, sorted by Order, for each of the sorted Rows of dW: by the block where its run begins.
-
-    Runs end with every SPAN of Rows. The first and the last run of a span may be parts of longer ones, so they go to
-    Edges (2 * spans, N), which are summed in the same way.
-    """
+    """Each row of dW: the sum of the rows of dY in Order up to its own of Ends; those of whole spans are in Sums."""
     columns = ct.bid(1) * TILE_N + ct.arange(TILE_N, dtype=ct.int32)
-    for i in range(ct.bid(0), Rows.shape[0], ct.num_blocks(0)):
-        span = i // SPAN
-        first = span * SPAN
-        last = min(first + SPAN, Rows.shape[0])
-        row = ct.load(Rows, (i,), ())
-        rows = ct.load(Rows, (span,), (SPAN,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-        inside = ct.arange(SPAN, dtype=ct.int32) < last - first
-        begin = first + ct.sum(ct.where(inside & (rows < row), 1, 0))
-        if begin == i and row != padding:
-            end = begin + ct.sum(ct.where(inside & (rows == row), 1, 0))
-            total = ct.zeros((TILE_M, TILE_N), ct.float32)
-            for k in range(begin, end, TILE_M):
-                places = k + ct.arange(TILE_M, dtype=ct.int32)
-                sources = ct.gather(Order, places, mask=places < end, padding_value=-1)
-                total = total + ct.gather(dY, (sources[:, None], columns[None, :])).astype(total.dtype)
-            total = ct.sum(total, 0)
-            if Rows.shape[0] <= SPAN or (begin > first and end < last):
-                ct.scatter(dW, (row, columns), total.astype(dW.dtype))
-            else:
-                ct.scatter(Edges, (2 * span + (0 if begin == first else 1), columns), total.astype(Edges.dtype))
+    for row in range(ct.bid(0), ct.int32(dW.shape[0]), ct.num_blocks(0)):
+        begin, end = ct.int32(ct.load(Ends, (row,), ())), ct.int32(ct.load(Ends, (row + 1,), ()))
+        if row == padding:
+            end = begin
+        first, last = ct.cdiv(begin, SPAN), end // SPAN
+        middle = ct.minimum(first * SPAN, end)
+        total = ct.zeros((TILE_M, TILE_N), ct.float32)
+        total = _added(total, dY, Order, begin, middle, columns, TILE_M, True)
+        total = _added(total, dY, Order, ct.maximum(last * SPAN, middle), end, columns, TILE_M, True)
+        spans = ct.zeros((TILE_M, TILE_N), ct.float32)
+        spans = _added(spans, Sums, Order, first, last, columns, TILE_M, False)
+        ct.scatter(dW, (row, columns), (ct.sum(total, 0) + ct.sum(spans, 0)).astype(dW.dtype))
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -80,22 +97,29 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def _sum_rows(dy, rows, order, dw, padding):
-    """Write to each of the `rows` of `dw` the sum of the rows of `dy` that belong to it; `order` has sorted `rows`."""
-    m, n = rows.numel(), dw.shape[1]
-    spans, tile_n = ct.cdiv(m, SPAN), min(_power_of_two(n), TILE_N)
-    edges = dw
-    if spans > 1:
-        wide = torch.promote_types(dy.dtype, torch.float32)
-        edges = torch.zeros((2 * spans, n), dtype=wide, device=dy.device)
-    arguments = (dy, rows, order, dw, edges, padding, SPAN, min(_power_of_two(m), BLOCK // tile_n), tile_n)
+@functools.cache
+def _hinted(kernel, wide):
+    """Kernel with the hints for rows longer than BLOCK, or others."""
+    return kernel.replace_hints(**(HINTS_WIDE if wide else HINTS_BACKWARD))
+
+
+def _sum_rows(dy, index, dw, padding):
+    """Write to each row of `dw` the sum of the rows of `dy` whose index it is."""
+    (v, n), m = dw.shape, index.numel()
+    rows, order = torch.sort(index, stable=True)
+    ends = torch.searchsorted(rows, torch.arange(v + 1, dtype=rows.dtype, device=rows.device))
+    spans, tile_n = m // SPAN, min(_power_of_two(n), TILE_N)
+    tile = (min(_power_of_two(m), max(1, BLOCK // tile_n)), tile_n)
+    sums = torch.empty((max(spans, 1), n), dtype=torch.promote_types(dy.dtype, torch.float32), device=dy.device)
     with torch.cuda.device(dy.device):
-        stream, grid = torch.cuda.current_stream(dy.device), (min(m, MAX_BLOCKS), ct.cdiv(n, tile_n))
-        ct.launch(stream, grid, _embedding_backward_kernel, arguments)
-    if spans > 1:
-        first = torch.arange(0, m, SPAN, device=rows.device)
-        places = torch.stack((first, (first + SPAN - 1).clamp(max=m - 1)), 1).view(-1)
-        _sum_rows(edges, rows[places], torch.arange(2 * spans, device=rows.device), dw, padding)
+        stream, parts = torch.cuda.current_stream(dy.device), ct.cdiv(n, tile_n)
+        if spans:
+            arguments = (dy, rows, order, sums, SPAN, *tile)
+            kernel = _hinted(_embedding_spans_kernel, tile_n > BLOCK)
+            ct.launch(stream, (spans, parts), kernel, arguments)
+        arguments = (dy, ends, order, sums, dw, padding, SPAN, *tile)
+        kernel = _hinted(_embedding_backward_kernel, tile_n > BLOCK)
+        ct.launch(stream, (min(v, MAX_BLOCKS), parts), kernel, arguments)
 
 
 def _forward(index, weight, out=None):
@@ -128,10 +152,9 @@ class _Embedding(torch.autograd.Function):
     def backward(ctx, dy):
         (index,) = ctx.saved_tensors
         shape, padding = ctx.constants
-        dw = torch.zeros(shape, dtype=dy.dtype, device=dy.device)
+        dw = (torch.empty if dy.numel() else torch.zeros)(shape, dtype=dy.dtype, device=dy.device)
         if dy.numel() and dw.numel():
-            rows, order = torch.sort(index.reshape(-1), stable=True)
-            _sum_rows(dy.reshape(-1, shape[1]), rows, order, dw, padding)
+            _sum_rows(dy.reshape(-1, shape[1]), index.reshape(-1), dw, padding)
         return None, dw, None
 
 

@@ -11,8 +11,9 @@ from ..backend import register_impl
 
 ConstInt = ct.Constant[int]
 
-TILE = 2048  # elements of a tile
-ROW = 1024  # of these along the last axis
+# For a last axis of so many elements, at most: elements of a tile, those of them along this axis, and warps
+GATHERED = ((1024, 1024, 1024, 4), (4096, 2048, 1024, 4), (math.inf, 4096, 4096, 8))
+ADDED = ((512, 512, 512, 4), (math.inf, 1024, 1024, 4))
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {"num_worker_warps": 4, "occupancy": 5}  # from what the compiler reports
 
@@ -30,7 +31,7 @@ def _tile_index(Y, TILE):
 def _places(Index, tile_index, DIM, TILE):
     """Place of each element of this block's tile along every axis; along DIM it is what Index says."""
     places = ()
-    for axis in ct.static_iter(range(Index.ndim)):
+    for axis in ct.static_iter(range(len(TILE))):
         place = tile_index[axis] * TILE[axis] + ct.arange(TILE[axis], dtype=ct.int32)
         place = place.reshape(ct.static_eval((1,) * axis + (TILE[axis],) + (1,) * (len(TILE) - axis - 1)))
         if axis == DIM:
@@ -58,7 +59,9 @@ def _gather_backward_kernel(
     """Add the elements of X to Y, each where Index says along DIM."""
     index = _tile_index(X, SHAPE)
     tx = ct.load(X, index, SHAPE, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-    ct.atomic_add(Y, _places(Index, index, DIM, SHAPE), tx.astype(Y.dtype))
+    places = _places(Index, index, DIM, SHAPE)
+    # Sums have no order among them; with one each would wait for all memory
+    ct.atomic_add(Y, places, tx.astype(Y.dtype), memory_order=ct.MemoryOrder.RELAXED)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -69,16 +72,23 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
+@functools.cache
+def _hinted(kernel, warps):
+    """Kernel with so many warps in a block."""
+    return kernel.replace_hints(num_worker_warps=warps)
+
+
 @functools.lru_cache(maxsize=4096)
-def _plan(shape):
-    """Tile of indices of this shape, and number of blocks."""
-    tile, room = [], TILE
+def _plan(kernel, sizes, shape):
+    """Choose (kernel, tile, number of blocks) for a result or indices of this shape, from a table of sizes."""
+    _, room, most, warps = next(size for size in sizes if shape[-1] <= size[0])
+    tile = []
     for n in reversed(shape):
-        tile.insert(0, min(_power_of_two(n), room if tile else ROW))
+        tile.insert(0, min(_power_of_two(n), room if tile else most))
         room //= tile[0]
     while (blocks := math.prod(ct.cdiv(n, t) for n, t in zip(shape, tile, strict=True))) > MAX_BLOCKS:
         tile[0] *= 2
-    return tuple(tile), (blocks,)
+    return _hinted(kernel, warps), tuple(tile), (blocks,)
 
 
 def _merged(dim, index, table, other):
@@ -99,12 +109,12 @@ def _merged(dim, index, table, other):
     return along, *(t.as_strided(size, steps) for t, size, steps in views)
 
 
-def _launch(kernel, dim, index, table, other):
+def _launch(kernel, sizes, dim, index, table, other):
     """Move elements between `other`, of the shape of `index`, and the places in `table` that it says."""
     if index.ndim == 0:
         dim, index, table, other = 0, index[None], table[None], other[None]
     axis, index, table, other = _merged(dim, index, table, other)
-    tile, grid = _plan(tuple(index.shape))
+    kernel, tile, grid = _plan(kernel, sizes, tuple(index.shape))
     with torch.cuda.device(table.device):
         ct.launch(torch.cuda.current_stream(table.device), grid, kernel, (table, index, other, axis, tile))
 
@@ -115,7 +125,7 @@ def _forward(x, dim, index, out=None):
     direct = out is not None and out.is_contiguous() and out.untyped_storage().data_ptr() not in storages
     y = out if direct else torch.empty(index.shape, dtype=x.dtype, device=x.device)
     if y.numel():
-        _launch(_gather_kernel, dim, index, x, y)
+        _launch(_gather_kernel, GATHERED, dim, index, x, y)
     return y if out is None or direct else out.copy_(y)
 
 
@@ -133,7 +143,7 @@ class _Gather(torch.autograd.Function):
         shape, dim = ctx.constants
         dx = torch.zeros(shape, dtype=torch.promote_types(dy.dtype, torch.float32), device=dy.device)
         if dy.numel() and dx.numel():
-            _launch(_gather_backward_kernel, dim, index, dx, dy)
+            _launch(_gather_backward_kernel, ADDED, dim, index, dx, dy)
         return dx.to(dy.dtype), None, None
 
 

@@ -17,9 +17,9 @@ ZERO = ct.PaddingMode.ZERO
 
 @dataclass(frozen=True)
 class _Config:
-    """Tiles (M, K) of a matrix that lies row by row, and (K, M) of one that lies column by column."""
+    """Tiles (M, K) of a matrix that lies row by row, long ones first, and (K, M) of one that lies column by column."""
 
-    rows: tuple[int, int]
+    rows: tuple[tuple[int, int], ...]
     columns: tuple[int, int]
     occupancy: int
 
@@ -29,12 +29,13 @@ class _Config:
         return kernel.replace_hints(occupancy=self.occupancy)
 
 
-# By the first major compute capability that they are for; chosen by the bytes in flight and the registers.
+# By the first major compute capability that they are for. Rows on sm_90 were measured, the rest is chosen by the bytes
+# in flight and the registers.
 CONFIGS = {
-    8: _Config((4, 512), (16, 128), 4),
-    9: _Config((4, 1024), (32, 128), 4),
+    8: _Config(((4, 512),), (16, 128), 4),
+    9: _Config(((2, 4096), (4, 1024)), (32, 128), 4),
 }
-WAVES = 4  # blocks for each that fits at once: rows are split until there are so many
+WAVES = 4  # blocks for each that fits at once, where there are fewer rows than would fit and they are split
 COMBINED = 128  # rows whose splits a block adds up
 
 
@@ -93,10 +94,12 @@ def _plan(device, rows, terms, by_rows):
     """Choose (kernel, tile, tiles, splits, tiles of K in each) for a matrix of this size."""
     properties = torch.cuda.get_device_properties(device)
     config = CONFIGS[max(major for major in CONFIGS if major <= properties.major)]
-    tile = config.rows if by_rows else config.columns
+    fitting = (tile for tile in config.rows if tile[1] <= terms)
+    tile = next(fitting, config.rows[-1]) if by_rows else config.columns
     tile_m, tile_k = tile if by_rows else reversed(tile)
     tiles, steps = ct.cdiv(rows, tile_m), ct.cdiv(terms, tile_k)
-    wanted = ct.cdiv(WAVES * config.occupancy * properties.multi_processor_count, tiles)
+    fit = config.occupancy * properties.multi_processor_count
+    wanted = 1 if tiles >= fit else ct.cdiv(WAVES * fit, tiles)
     length = ct.cdiv(steps, min(wanted, steps, _MOST_SPLITS))
     return config.kernel, tile, tiles, ct.cdiv(steps, length), length
 

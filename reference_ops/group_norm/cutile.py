@@ -14,19 +14,26 @@ ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
 BLOCK = 4096  # elements of a tile
+PIECE = 128  # positions side by side from which on a tile has one row
 WHOLE = 16  # tiles of a row, at most, that one block normalizes alone
 BLOCKS = 1024  # that sum, at least, where the input is large enough
 PARTS = 128  # of one sum, at most
 SUMS = 2048  # of parts that a block adds up at once
 COLUMNS = 8  # of such sums, where they are those of channels: as many as memory reads in one piece
 HINTS_SUMS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
+HINTS_MOMENTS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
 HINTS = {"occupancy": 8, "num_worker_warps": 8}
 HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
 
 
+def _tile(A, index, tile):
+    """Tile of A; zero outside."""
+    return ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+
+
 def _load(A, index, tile):
     """Tile of A as fp32; zero outside."""
-    return ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False).astype(ct.float32)
+    return _tile(A, index, tile).astype(ct.float32)
 
 
 def _inside(A, axis, i, TILE: ConstInt):
@@ -42,7 +49,8 @@ def _moments(X, r, begin, end, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: Const
 
     # Sums around the mean of the first tile, near enough to that of all that no digits cancel
     b, s = begin // steps, begin % steps
-    pivot = ct.sum(_load(X, (r, b, s), (TILE_R, TILE_B, TILE_S)).reshape(flat), 1, keepdims=True)
+    tx = _tile(X, (r, b, s), (TILE_R, TILE_B, TILE_S))
+    pivot = ct.sum(tx.astype(ct.float32).reshape(flat), 1, keepdims=True)
     pivot = pivot / (_inside(X, 1, b, TILE_B) * _inside(X, 2, s, TILE_S))
     count = 0.0
     total = ct.zeros(flat, ct.float32)
@@ -51,11 +59,13 @@ def _moments(X, r, begin, end, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: Const
         b, s = i // steps, i % steps
         inside_b, inside_s = _inside(X, 1, b, TILE_B), _inside(X, 2, s, TILE_S)
         inside = ((row < inside_b) & (column < inside_s)).reshape((TILE_B * TILE_S,))
-        tx = _load(X, (r, b, s), (TILE_R, TILE_B, TILE_S)).reshape(flat)
-        tx = ct.where(inside, tx - pivot, 0.0)
+        centered = ct.where(inside, tx.astype(ct.float32).reshape(flat) - pivot, 0.0)
+        # The next tile is on its way meanwhile
+        ahead = ct.minimum(i + 1, end - 1)
+        tx = _tile(X, (r, ahead // steps, ahead % steps), (TILE_R, TILE_B, TILE_S))
         count = count + inside_b * inside_s
-        total = total + tx
-        square = square + tx * tx
+        total = total + centered
+        square = square + centered * centered
     shift = ct.sum(total, 1, keepdims=True) / count
     square = ct.sum(square, 1, keepdims=True) - count * shift * shift
     return count, pivot + shift, square
@@ -102,7 +112,7 @@ def _group_norm_rows_kernel(
         ct.store(Y, index, ty.astype(Y.dtype), allow_tma=False)
 
 
-@ct.kernel(**HINTS_SUMS)
+@ct.kernel(**HINTS_MOMENTS)
 def _group_norm_moments_kernel(
     X: ct.IndexedWithInt64, Moments, chunks: int, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: ConstInt
 ):
@@ -126,9 +136,8 @@ def _group_norm_statistics_kernel(Moments, Mean, Var, TILE_R: ConstInt, TILE_P: 
     mean = ct.sum(counts * means, 2) / count
     shift = means - mean[:, :, None]
     square = ct.sum(_load(Moments, (2, r, 0), tile) + counts * shift * shift, 2)
-    mean, square, count = mean.reshape((TILE_R,)), square.reshape((TILE_R,)), count.reshape((TILE_R,))
-    ct.store(Mean, (r,), mean, allow_tma=False)
-    ct.store(Var, (r,), square / count, allow_tma=False)
+    ct.store(Mean, (r,), mean.reshape((TILE_R,)), allow_tma=False)
+    ct.store(Var, (r,), (square / count).reshape((TILE_R,)), allow_tma=False)
 
 
 def _tile_of(A, block, GROUP: ConstInt, TILE_N: ConstInt, TILE_C: ConstInt, TILE_S: ConstInt):
@@ -307,12 +316,17 @@ def _rows(t, group):
 
 
 @functools.lru_cache(maxsize=4096)
-def _tiled(shape, strides):
+def _tiled(shape, strides, most=(BLOCK, BLOCK, BLOCK)):
     """Powers of two for three axes, as much of memory in one piece as a block takes, and how many tiles of them."""
     tile = [1, 1, 1]
     for d in sorted(range(3), key=lambda d: (strides[d], -d)):
-        tile[d] = min(_power_of_two(shape[d]), BLOCK // math.prod(tile))
+        tile[d] = min(_power_of_two(shape[d]), most[d], BLOCK // math.prod(tile))
     return tuple(tile), [ct.cdiv(n, size) for n, size in zip(shape, tile, strict=True)]
+
+
+def _row_tiles(shape, strides):
+    """The same for rows (R, B, S), one to a tile where its positions are a long piece of memory: more blocks."""
+    return _tiled(shape, strides, (1 if strides[2] == 1 and shape[2] >= PIECE else BLOCK, BLOCK, BLOCK))
 
 
 def _split(blocks, tiles):
@@ -321,15 +335,21 @@ def _split(blocks, tiles):
     return chunks, ct.cdiv(tiles, chunks)
 
 
-def _statistics(stream, rows):
-    """Mean and biased variance of rows (R, B, S)."""
-    tile, (blocks, *tiles) = _tiled(rows.shape, rows.stride())
+def _moments_of_parts(stream, rows):
+    """Elements of parts of rows (R, B, S), their mean, and the squares around it."""
+    tile, (blocks, *tiles) = _row_tiles(rows.shape, rows.stride())
     chunks, parts = _split(blocks, math.prod(tiles))
-    r = len(rows)
-    moments = torch.empty((3, r, parts), dtype=torch.float32, device=rows.device)
-    mean, var = (torch.empty(r, dtype=torch.float32, device=rows.device) for _ in range(2))
+    moments = torch.empty((3, len(rows), parts), dtype=torch.float32, device=rows.device)
     kernel = _group_norm_moments_kernel
     ct.launch(stream, (blocks * parts,), kernel, (rows, moments, chunks, *tile))
+    return moments
+
+
+def _statistics(stream, rows):
+    """Mean and biased variance of rows (R, B, S)."""
+    moments = _moments_of_parts(stream, rows)
+    _, r, parts = moments.shape
+    mean, var = (torch.empty(r, dtype=torch.float32, device=rows.device) for _ in range(2))
     tile_p = _power_of_two(parts)
     tile_r = min(_power_of_two(r), SUMS // tile_p)
     kernel = _group_norm_statistics_kernel
@@ -358,7 +378,7 @@ def _forward(x, weight, bias, eps, group, keep=False, out=None):
         with torch.cuda.device(x.device):
             stream = torch.cuda.current_stream(x.device)
             rows = _rows(x, group)
-            tile, (blocks, *tiles) = _tiled(rows.shape, rows.stride())
+            tile, (blocks, *tiles) = _row_tiles(rows.shape, rows.stride())
             if math.prod(tiles) <= WHOLE:
                 if keep:
                     mean, var = (torch.empty(len(rows), dtype=torch.float32, device=x.device) for _ in range(2))

@@ -213,7 +213,7 @@ def _loads(width, results, kernel, stride, padding, dilation):
 
 
 @functools.lru_cache(maxsize=4096)
-def _rows_plan(shape, width, windows):
+def _rows_plan(shape, lengths, windows):
     """Loads, lanes and rows of a block, and number of blocks, for results (P, H, W); None where a tile is better."""
     p, h, w = shape
     kernel, stride, padding, dilation = windows
@@ -222,7 +222,8 @@ def _rows_plan(shape, width, windows):
     blocks = ct.cdiv(p * w, lanes) * ct.cdiv(h, rows)
     if min(read, rows * kernel[0]) * kernel[1] > MOST_LOADS or blocks > MAX_BLOCKS:
         return None
-    return _loads(width, w, kernel[1], stride[1], padding[1], dilation[1]), lanes, rows, (blocks,)
+    loads = _loads(lengths[1], w, kernel[1], stride[1], padding[1], dilation[1])
+    return loads, lanes, rows, (blocks,)
 
 
 def _launch(x, results, windows):
@@ -230,7 +231,7 @@ def _launch(x, results, windows):
     arrays = [t.reshape(-1, *t.shape[t.ndim - RANK :]) for t in (x, *results)]
     shape, wide = tuple(arrays[1].shape), any(_is_wide(t) for t in arrays)
     kernel = _max_pool2d_rows_kernel
-    plan = _rows_plan(shape, x.shape[-1], windows)
+    plan = _rows_plan(shape, tuple(x.shape[-2:]), windows)
     if wide or plan is None:
         kernel, plan = _KERNELS[wide], _plan(shape)
     *constants, grid = plan

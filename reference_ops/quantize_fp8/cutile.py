@@ -57,8 +57,9 @@ def _encode(t, MANTISSA: ConstInt, BIAS: ConstInt):
     return (ct.where(t == t, code, 0x7F) | sign).astype(ct.uint8)
 
 
-def _store(Y, index, t, LARGEST: ConstFloat):
+def _store(Y, index, tx, scale, LARGEST: ConstFloat):
     """Store scaled values, rounded to nearest even."""
+    t = tx.astype(ct.float32) * (1.0 / scale)
     if ct.static_eval(Y.dtype == ct.uint8):
         MANTISSA, BIAS = (3, 7) if LARGEST == 448 else (2, 15)
         ty = _encode(t, MANTISSA, BIAS)
@@ -91,9 +92,8 @@ def _quantize_fp8_kernel(
     for tx in ct.static_iter(txs[1:]):
         top = ct.maximum(top, _magnitude(tx))
     scale = _scale(ct.max(top, (1, 3), keepdims=True), X, LARGEST)
-    inverse = 1.0 / scale
     for j in ct.static_iter(range(TILES)):
-        _store(Y, (m, 0, r, j), txs[j].astype(ct.float32) * inverse, LARGEST)
+        _store(Y, (m, 0, r, j), txs[j], scale, LARGEST)
     ct.store(Scale, (m, r), scale.reshape((TILE_M, TILE_R)), allow_tma=False)
 
 
@@ -119,10 +119,9 @@ def _quantize_fp8_long_kernel(
     for step in range(steps):
         top = ct.maximum(top, _magnitude(_load(X, (m, step // columns, r, step % columns), tile)))
     scale = _scale(ct.max(top, (1, 3), keepdims=True), X, LARGEST)
-    inverse = 1.0 / scale
     for step in range(steps):
         index = (m, step // columns, r, step % columns)
-        _store(Y, index, _load(X, index, tile).astype(ct.float32) * inverse, LARGEST)
+        _store(Y, index, _load(X, index, tile), scale, LARGEST)
     ct.store(Scale, (m, r), scale.reshape((TILE_M, TILE_R)), allow_tma=False)
 
 

@@ -44,11 +44,11 @@ def _scale(top, X, LARGEST: ConstFloat):
     return ct.where(scale < SMALLEST, SMALLEST, scale)  # and NaN stays
 
 
-def _store(Y, index, t, LARGEST: ConstFloat):
-    """Store scaled values, rounded to nearest even; NaN is 0."""
-    t = ct.where(t == t, t, 0.0)
-    t = t + 1.5 * 2**23 - 1.5 * 2**23  # where floats are so large they are whole
-    ct.store(Y, index, t.astype(Y.dtype), allow_tma=False)
+def _store(Y, index, tx, scale):
+    """Store scaled values, rounded to nearest even; zeros where the scale is not finite."""
+    t = ct.where(scale < math.inf, tx.astype(ct.float32) * (1.0 / scale), 0.0)
+    bits = ct.bitcast(t + 1.5 * 2**23, ct.int32)  # floats so large are whole, and their last bits the integer
+    ct.store(Y, index, bits.astype(Y.dtype), allow_tma=False)
 
 
 @ct.kernel
@@ -75,9 +75,8 @@ def _quantize_int8_kernel(
     for tx in ct.static_iter(txs[1:]):
         top = ct.maximum(top, _magnitude(tx))
     scale = _scale(ct.max(top, (1, 3), keepdims=True), X, LARGEST)
-    inverse = 1.0 / scale
     for j in ct.static_iter(range(TILES)):
-        _store(Y, (m, 0, r, j), txs[j].astype(ct.float32) * inverse, LARGEST)
+        _store(Y, (m, 0, r, j), txs[j], scale)
     ct.store(Scale, (m, r), scale.reshape((TILE_M, TILE_R)), allow_tma=False)
 
 
@@ -103,10 +102,9 @@ def _quantize_int8_long_kernel(
     for step in range(steps):
         top = ct.maximum(top, _magnitude(_load(X, (m, step // columns, r, step % columns), tile)))
     scale = _scale(ct.max(top, (1, 3), keepdims=True), X, LARGEST)
-    inverse = 1.0 / scale
     for step in range(steps):
         index = (m, step // columns, r, step % columns)
-        _store(Y, index, _load(X, index, tile).astype(ct.float32) * inverse, LARGEST)
+        _store(Y, index, _load(X, index, tile), scale)
     ct.store(Scale, (m, r), scale.reshape((TILE_M, TILE_R)), allow_tma=False)
 
 

@@ -1,7 +1,6 @@
 """cuTile backend of rope."""
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import cuda.tile as ct
@@ -12,9 +11,9 @@ from ..backend import register_impl
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
 
-# By whether it takes several tiles to hold all pairs of a head without padding: pairs of a tile, and heads of a block
-TILES = {False: (1024, 2), True: (2048, 4)}
-HINTS = {  # by whether a block needs many registers, for four heads or for masks; measured on sm_90
+PAIRS = 1024  # of a tile
+MOST_HEADS = 2  # of a block
+HINTS = {  # by whether a block needs masks, and registers for them; measured on sm_90
     False: {"occupancy": 8, "num_worker_warps": 4},
     True: {"occupancy": 4, "num_worker_warps": 4},
 }
@@ -34,66 +33,104 @@ def _store(A, place, tile, inside, EXACT):
         ct.scatter(A, place, tile.astype(A.dtype), mask=inside, check_bounds=False)
 
 
-def _turn_heads(X1, X2, Rest, Y1, Y2, Passed, Cos, Sin, SIGN, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT):
-    """Turn the pairs (X1, X2) of (A, S, H, R / 2), TILE_H heads of a block by the same angles; pass the rest on."""
-    columns, heads = ct.int32(ct.cdiv(Cos.shape[3], TILE_D)), ct.int32(Cos.shape[2] // TILE_H)
-    steps = ct.int32(ct.cdiv(Cos.shape[1], TILE_S))
+def _place(a, s, h, OUTER, LENGTH):
+    """Where heads are in the first three axes of X, which may be in any order."""
+    place = ()
+    for axis in ct.static_iter(range(3)):
+        if axis == OUTER:
+            place += (a,)
+        elif axis == LENGTH:
+            place += (s,)
+        else:
+            place += (h,)
+    return place
+
+
+def _turning(A, place, SHARED):
+    """Where the angles of heads are in the first axes of A: at the start of those whose bits are set in SHARED."""
+    where = ()
+    for k in ct.static_iter(range(A.ndim - 1)):
+        axis = k + 4 - A.ndim
+        if SHARED >> axis & 1:
+            where += (0,)
+        else:
+            where += (place[axis],)
+    return where
+
+
+def _turn_heads(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT):
+    """Turn the pairs (d, d + HALF) of TILE_H heads of X in a block by the same angles; pass the rest on.
+
+    Y2 is Y from HALF on: stores to arrays of their own do not wait for each other.
+    """
+    length = X.shape[LENGTH]
+    columns, heads = ct.int32(ct.cdiv(HALF, TILE_D)), ct.int32(X.shape[HEADS] // TILE_H)
+    steps = ct.int32(ct.cdiv(length, TILE_S))
     block = ct.bid(0)
     first_d, block = block % columns * TILE_D, block // columns
     first_h, block = block % heads * TILE_H, block // heads
     first_s, a = block % steps * TILE_S, block // steps
     s = (first_s + ct.arange(TILE_S, dtype=ct.int32))[:, None]
     d = (first_d + ct.arange(TILE_D, dtype=ct.int32))[None, :]
-    inside = (s < Cos.shape[1]) & (d < Cos.shape[3])
+    inside = (s < length) & (d < HALF)
+    places = ()
+    for k in ct.static_iter(range(TILE_H)):
+        places += (_place(a, s, first_h + k, OUTER, LENGTH),)
+    turning = (*_turning(Cos, places[0], SHARED), d + 0 * s)
 
     # All loads are under way before the first result is needed
     tx1s, tx2s = (), ()
     for k in ct.static_iter(range(TILE_H)):
-        tx1s += (_load(X1, (a, s, first_h + k, d), inside, EXACT),)
-        tx2s += (_load(X2, (a, s, first_h + k, d), inside, EXACT),)
-    tcos = _load(Cos, (a, s, first_h, d), inside, EXACT)
-    tsin = _load(Sin, (a, s, first_h, d), inside, EXACT) * SIGN
+        tx1s += (_load(X, (*places[k], d), inside, EXACT),)
+        tx2s += (_load(X, (*places[k], d + HALF), inside, EXACT),)
+    tcos = _load(Cos, turning, inside, EXACT)
+    tsin = _load(Sin, turning, inside, EXACT) * SIGN
     for k in ct.static_iter(range(TILE_H)):
-        _store(Y1, (a, s, first_h + k, d), tx1s[k] * tcos - tx2s[k] * tsin, inside, EXACT)
-        _store(Y2, (a, s, first_h + k, d), tx2s[k] * tcos + tx1s[k] * tsin, inside, EXACT)
+        _store(Y, (*places[k], d), tx1s[k] * tcos - tx2s[k] * tsin, inside, EXACT)
+        _store(Y2, (*places[k], d), tx2s[k] * tcos + tx1s[k] * tsin, inside, EXACT)
     if TILE_REST > 0 and first_d == 0:
+        rest = 2 * HALF + ct.arange(TILE_REST, dtype=ct.int32)[None, :]
+        passed = (s < length) & (rest < X.shape[3])
         for k in ct.static_iter(range(TILE_H)):
-            index = (a, first_s // TILE_S, first_h + k, 0)
-            trest = ct.load(Rest, index, (1, TILE_S, 1, TILE_REST), padding_mode=ct.PaddingMode.ZERO)
-            ct.store(Passed, index, trest)
+            trest = _load(X, (*places[k], rest), passed, False)
+            _store(Y, (*places[k], rest), trest, passed, False)
 
 
 @ct.kernel
 def _rope_kernel(
-    X1,
-    X2,
-    Rest,
-    Y1,
+    X,
+    Y,
     Y2,
-    Passed,
     Cos,
     Sin,
     SIGN: ConstInt,
+    OUTER: ConstInt,
+    LENGTH: ConstInt,
+    HEADS: ConstInt,
+    SHARED: ConstInt,
+    HALF: ConstInt,
     TILE_S: ConstInt,
     TILE_H: ConstInt,
     TILE_D: ConstInt,
     TILE_REST: ConstInt,
     EXACT: ConstBool,
 ):
-    _turn_heads(X1, X2, Rest, Y1, Y2, Passed, Cos, Sin, SIGN, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT)
+    _turn_heads(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT)
 
 
 @ct.kernel
 def _rope_wide_kernel(
-    X1: ct.IndexedWithInt64,
-    X2: ct.IndexedWithInt64,
-    Rest: ct.IndexedWithInt64,
-    Y1: ct.IndexedWithInt64,
+    X: ct.IndexedWithInt64,
+    Y: ct.IndexedWithInt64,
     Y2: ct.IndexedWithInt64,
-    Passed: ct.IndexedWithInt64,
     Cos: ct.IndexedWithInt64,
     Sin: ct.IndexedWithInt64,
     SIGN: ConstInt,
+    OUTER: ConstInt,
+    LENGTH: ConstInt,
+    HEADS: ConstInt,
+    SHARED: ConstInt,
+    HALF: ConstInt,
     TILE_S: ConstInt,
     TILE_H: ConstInt,
     TILE_D: ConstInt,
@@ -101,7 +138,7 @@ def _rope_wide_kernel(
     EXACT: ConstBool,
 ):
     """The same for arrays of 2^31 elements or more, which need wider indices."""
-    _turn_heads(X1, X2, Rest, Y1, Y2, Passed, Cos, Sin, SIGN, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT)
+    _turn_heads(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -113,27 +150,16 @@ def _power_of_two(n):
 
 
 @functools.cache
-def _kernel(wide, heavy):
-    """Kernel with the hints for blocks that need many registers, or few."""
+def _kernel(wide, masked):
+    """Kernel with the hints for blocks with masks, or without."""
     kernel = _rope_kernel
     if wide:
         kernel = _rope_wide_kernel
-    return kernel.replace_hints(**HINTS[heavy])
+    return kernel.replace_hints(**HINTS[masked])
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """How pairs are turned: views as (shape, strides, first element) of tensors, and a launch."""
-
-    turned: tuple[Any, ...]  # of x and of the result: pairs, and what is passed on
-    angles: tuple[Any, ...]  # of cos and of sin
-    kernel: Any  # with its hints
-    grid: tuple[int]
-    constants: tuple[Any, ...]
-
-
-def _is_wide(shape, steps, _first):
-    """Whether 32 bits are too few for the places of a view."""
+def _is_wide(shape, steps):
+    """Whether 32 bits are too few for the places of a tensor."""
     span = 0
     for n, step in zip(shape, steps, strict=True):
         span += n * step
@@ -142,58 +168,40 @@ def _is_wide(shape, steps, _first):
 
 @functools.lru_cache(maxsize=4096)
 def _plan(shape, x_steps, y_steps, angles, cos_steps, sin_steps, in_place):
-    """Plan for x and the result of a shape; all views have four axes, and angles are repeated along that of heads."""
-    *sizes, width = (1,) * (4 - len(shape)) + shape
-    half, rest = angles[-1], width - 2 * angles[-1]
-    x_steps, y_steps, cos_steps, sin_steps = (
-        [0] * (4 - len(steps)) + list(steps) for steps in (x_steps, y_steps, cos_steps, sin_steps)
-    )
-    for d, n in enumerate(angles[:-1], 4 - len(angles)):
-        if n == 1:
-            cos_steps[d] = sin_steps[d] = 0
+    """Kernel, grid and constants for x and the result of a shape with four axes."""
+    half, rest = angles[-1], shape[3] - 2 * angles[-1]
+    wide = _is_wide(shape, x_steps) or _is_wide(shape, y_steps)
+    wide = wide or _is_wide(angles, cos_steps) or _is_wide(angles, sin_steps)
 
     # The axis of heads is the longest one along which angles do not change; of the others the longer one is tiled
-    shared = [d for d in range(3) if cos_steps[d] == sin_steps[d] == 0 or sizes[d] == 1]
-    heads = max(shared, key=lambda d: sizes[d], default=0)
-    order = [*sorted((d for d in range(3) if d != heads), key=lambda d: sizes[d]), heads]
-    outer, length, copies = sizes = [sizes[d] for d in order]
-    divisor = half & -half  # a power of two: of 48 pairs three tiles of 16
-    several = 16 <= divisor < half
-    pairs, most_heads = TILES[several]
-    tile_d = min(divisor if several else _power_of_two(half), pairs)
-    tile_h = min(copies & -copies, most_heads) if shared else 1  # a divisor: no tile is beyond the last head
-    tile_s = min(_power_of_two(length), pairs // tile_d)
+    same = [n == 1 or c == s == 0 for n, c, s in zip(angles[:-1], cos_steps, sin_steps, strict=False)]
+    same = [True] * (4 - len(angles)) + same
+    shared = [d for d in range(3) if same[d] or shape[d] == 1]
+    heads = max(shared, key=lambda d: shape[d], default=0)
+    order = [*sorted((d for d in range(3) if d != heads), key=lambda d: shape[d]), heads]
+    outer, length, copies = (shape[d] for d in order)
+    tile_d = min(_power_of_two(half), PAIRS)
+    tile_h = min(copies & -copies, MOST_HEADS) if shared else 1  # a divisor: no tile is beyond the last head
+    tile_s = min(_power_of_two(length), PAIRS // tile_d)
     tile_rest = _power_of_two(rest) if rest and not in_place else 0
-
-    def view(steps, first, width):
-        return (*sizes, width), (*(steps[d] for d in order), steps[3]), first * steps[3]
-
-    parts = [(0, half), (half, half), (2 * half, rest) if tile_rest else (0, half)]
-    turned = tuple([view(steps, *part) for part in parts] for steps in (x_steps, y_steps))
-    turning = tuple([view(steps, 0, half)] for steps in (cos_steps, sin_steps))
-    wide = any(_is_wide(*each) for views in (*turned, *turning) for each in views)
     exact = length % tile_s == 0 and half % tile_d == 0
-    kernel = _kernel(wide, several or not exact)
     grid = (outer * ct.cdiv(length, tile_s) * ct.cdiv(copies, tile_h) * ct.cdiv(half, tile_d),)
-    return _Plan(turned, turning, kernel, grid, (tile_s, tile_h, tile_d, tile_rest, exact))
-
-
-def _views(t, views):
-    return [t.as_strided(shape, steps, t.storage_offset() + first) for shape, steps, first in views]
+    bits = same[0] + 2 * same[1] + 4 * same[2]
+    return _kernel(wide, not exact), grid, (*order, bits, half, tile_s, tile_h, tile_d, tile_rest, exact)
 
 
 def _launch(x, y, cos, sin, sign):
     """Turn the pairs of `x` into `y` by `sign` times the angles."""
     if x.ndim > 4:
         cos, sin = (t.expand(*x.shape[:-1], -1).reshape(-1, *x.shape[-3:-1], t.shape[-1]) for t in (cos, sin))
-        x, y = (t.reshape(-1, *t.shape[-3:]) for t in (x, y))
+    if x.ndim != 4:
+        leading = (1,) * (4 - x.ndim) if x.ndim < 4 else (-1,)
+        x, y = (t.reshape(*leading, *t.shape[-3:]) for t in (x, y))
     steps = (x.stride(), y.stride(), tuple(cos.shape), cos.stride(), sin.stride())
-    plan = _plan(tuple(x.shape), *steps, x.data_ptr() == y.data_ptr())
-    arrays = []
-    for t, views in zip((x, y, cos, sin), (*plan.turned, *plan.angles), strict=True):
-        arrays += _views(t, views)
+    kernel, grid, constants = _plan(tuple(x.shape), *steps, x.data_ptr() == y.data_ptr())
+    arrays = (x, y, y.narrow(3, cos.shape[-1], cos.shape[-1]))
     with torch.cuda.device(x.device):
-        ct.launch(torch.cuda.current_stream(x.device), plan.grid, plan.kernel, (*arrays, sign, *plan.constants))
+        ct.launch(torch.cuda.current_stream(x.device), grid, kernel, (*arrays, cos, sin, sign, *constants))
 
 
 def _turn(x, cos, sin, sign=1, out=None):

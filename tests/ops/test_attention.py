@@ -189,7 +189,21 @@ class Test_Attention(common.PyTestCase):
     def test_op_masks(self, m, n, causal, window, backend):
         self._setup(backend)
         kwargs = self.inputs((1, 2, 1, m, n, 16), self._dtypes[-1])
+        for x in kwargs.values():
+            x.requires_grad_()
         self._check({**kwargs, "causal": causal, "window": window})
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("arguments", [{}, {"causal": True}], ids=str)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    def test_op_gradients_of_scores_far_below_zero(self, dtype, arguments, backend):
+        self._setup(backend)
+        kwargs = self.inputs((1, 2, 1, 70, 90, 16), dtype)
+        # What is behind the last query or key is zeros, with a score of 0 and so a weight of infinity
+        values = [x.requires_grad_() for x in (kwargs["q"] + 12.0, kwargs["k"] - 12.0, kwargs["v"])]
+        result = attention(*values, **arguments)
+        for slopes in torch.autograd.grad(result, values, torch.randn_like(result)):
+            assert slopes.isfinite().all()
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_queries_that_see_no_key(self, backend):

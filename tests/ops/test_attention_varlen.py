@@ -207,6 +207,19 @@ class Test_AttentionVarlen(common.PyTestCase):
         self._check({**kwargs, "causal": causal, "window": window})
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("arguments", [{}, {"causal": True}], ids=str)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    def test_op_gradients_of_scores_far_below_zero(self, dtype, arguments, backend):
+        self._setup(backend)
+        kwargs = self.inputs(((70, 33), (90, 35), 2, 1, 16), dtype)
+        # What is behind the last query or key is zeros, with a score of 0 and so a weight of infinity
+        kwargs.update(q=kwargs["q"] + 12.0, k=kwargs["k"] - 12.0)
+        values = [kwargs[name].requires_grad_() for name in self._trained]
+        result = attention_varlen(**kwargs, **arguments)
+        for slopes in torch.autograd.grad(result, values, torch.randn_like(result)):
+            assert slopes.isfinite().all()
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_queries_that_see_no_key(self, backend):
         self._setup(backend)
         kwargs = self.inputs(((40, 3), (8, 0), 2, 1, 16), self._dtypes[0])

@@ -14,8 +14,8 @@ class Test_BatchNorm(common.PyTestCase):
     _backends = ["cutile"]
     _dtypes = [torch.float32, torch.float16, torch.bfloat16]
     _trained = ["x", "weight", "bias"]  # that have a gradient
-    _aligned = [(4, 16, 16, 16), (2, 8, 4096), (2, 2, 2**17)]
-    _ragged = [(3, 6, 7, 11), (2, 4, 1009), (5, 34), (2, 2, 3, 5, 7), (2, 2, 70001)]
+    _aligned = [(4, 16, 16, 16), (2, 8, 4096), (2, 2, 2**17), (2, 64, 64)]
+    _ragged = [(3, 6, 7, 11), (2, 4, 1009), (5, 34), (2, 2, 3, 5, 7), (2, 2, 70001), (2, 65, 35)]
     _empty = [(0, 8, 5), (2, 8, 0)]
     _huge = (2**8 + 1, 8, 2**20)
     _arguments = [
@@ -216,6 +216,16 @@ class Test_BatchNorm(common.PyTestCase):
         self._setup(backend)
         kwargs = {**self.inputs(shape, dtype), "training": True}
         for name in self._trained:
+            kwargs[name].requires_grad_()
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("missing", [(), ("weight",), ("bias",)], ids="-".join)
+    @pytest.mark.parametrize("training", [False, True])
+    def test_op_backward_of_many_channels(self, training, missing, backend):
+        self._setup(backend)
+        kwargs = {**self.inputs((5, 66, 9, 241), self._dtypes[0]), **dict.fromkeys(missing), "training": training}
+        for name in {"x", "weight", "bias"}.difference(missing):
             kwargs[name].requires_grad_()
         self._check(kwargs)
 

@@ -64,11 +64,11 @@ class Test_Cat(common.PyTestCase):
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("arguments", _arguments, ids=str)
-    @pytest.mark.parametrize("size", [1, 5], ids=str)
+    @pytest.mark.parametrize("size", [1, 5, 10], ids=str)
     def test_op_arguments(self, size, arguments, backend):
         self._setup(backend)
         x = self.inputs((53, 37, 70), self._dtypes[0])["tensors"][0]
-        tensors = list(x.tensor_split([1, 1, 18, 30][: size - 1], arguments["dim"]))
+        tensors = list(x.tensor_split([1, 1, 18, 30, 31, 33, 34, 35, 36][: size - 1], arguments["dim"]))
         self._same({"tensors": tensors, **arguments})
         self._same({"tensors": [x.contiguous() for x in tensors], **arguments})
         self._same({"tensors": tuple(x.mT.contiguous().mT for x in tensors), **arguments})

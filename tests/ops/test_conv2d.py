@@ -189,6 +189,24 @@ class Test_Conv2d(common.PyTestCase):
         self._check({**kwargs, **arguments}, check_stride=False)
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("size", [8, 11])
+    @pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 1, 1), (2, 1, 1), (1, 2, 2)])
+    def test_op_channels_last_with_padding(self, stride, padding, dilation, size, backend):
+        self._setup(backend)
+        kwargs = self.inputs((2, 32, 16, 1, size, 3), self._dtypes[-1])
+        kwargs["x"] = kwargs["x"].movedim(1, -1).contiguous().movedim(-1, 1)
+        kwargs.update(stride=stride, padding=padding, dilation=dilation)
+        self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_some_of_the_channels(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((2, 16, 16, 1, 9, 3), self._dtypes[-1])
+        kwargs["x"] = kwargs["x"].movedim(1, -1).contiguous().movedim(-1, 1)[:, :8]
+        kwargs["weight"] = kwargs["weight"][:, :8]
+        self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_out_is_x(self, backend):
         self._setup(backend)
         kwargs = self.inputs((2, 16, 16, 1, 9, 1), self._dtypes[0])

@@ -311,3 +311,17 @@ class Test_ScatterAdd(common.PyTestCase):
         kwargs["src"].requires_grad_()
         with pytest.raises(ValueError, match="src has shape"):
             scatter_add(**{**kwargs, "index": kwargs["index"][1:]})
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dim", [0, 1, 2])
+    def test_op_gradient_of_slices(self, dim, backend):
+        self._setup(backend)
+        shape = (5, 37, 131)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        half = tuple(slice(None) if d == dim else slice(size // 2) for d, size in enumerate(shape))
+        x, values = kwargs["x"].requires_grad_(), kwargs["src"][half].requires_grad_()
+        position = torch.randint(0, shape[dim], values.shape[dim : dim + 1], device="cuda")
+        gradient = torch.randn(shape, device="cuda").to(x.dtype)
+        results = torch.autograd.grad(scatter_add(x, dim, position, values), (x, values), gradient)
+        assert torch.equal(results[0], gradient)
+        assert torch.equal(results[1], gradient[half].index_select(dim, position))
