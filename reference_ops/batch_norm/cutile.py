@@ -78,10 +78,11 @@ def _moments(X, r, begin, end, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: Const
 
 def _update(RunningMean, RunningVar, r, mean, var, momentum, TILE_R: ConstInt):
     """Move the running statistics of rows towards those of a batch."""
-    mean = _load(RunningMean, (r,), (TILE_R,)) * (1.0 - momentum) + mean * momentum
-    var = _load(RunningVar, (r,), (TILE_R,)) * (1.0 - momentum) + var * momentum
-    ct.store(RunningMean, (r,), mean, allow_tma=False)
-    ct.store(RunningVar, (r,), var, allow_tma=False)
+    row = r * TILE_R + ct.arange(TILE_R, dtype=ct.int32)
+    for Running, t in ct.static_iter(((RunningMean, mean), (RunningVar, var))):
+        t = ct.gather(Running, row) * (1.0 - momentum) + t * momentum
+        # Not a store: several threads make it, and one that comes late would have loaded what another one stored
+        ct.atomic_xchg(Running, row, t, memory_order=ct.MemoryOrder.RELAXED)
 
 
 @ct.kernel(**HINTS_SUMS)

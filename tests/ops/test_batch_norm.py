@@ -201,13 +201,15 @@ class Test_BatchNorm(common.PyTestCase):
     @pytest.mark.parametrize("shape", [(3, 6, 7, 11), (2, 4, 20011), (300, 5), (9, 2100)], ids=str)
     def test_op_running_statistics(self, shape, backend):
         self._setup(backend)
-        kwargs = self.inputs(shape, self._dtypes[0])
-        expected = {name: x.clone() for name, x in kwargs.items()}
-        batch_norm(**kwargs, training=True, momentum=0.3)
+        inputs = self.inputs(shape, self._dtypes[0])
+        expected = {name: x.clone() for name, x in inputs.items()}
         self.reference(**expected, training=True, momentum=0.3)
-        for name in ("running_mean", "running_var"):
-            torch.testing.assert_close(kwargs[name], expected[name], rtol=1e-5, atol=1e-5)
-            assert not torch.equal(kwargs[name], self.inputs(shape, self._dtypes[0])[name])
+        for _ in range(5):  # they are read and written: threads of a block must not do it one after another
+            kwargs = {name: x.clone() for name, x in inputs.items()}
+            batch_norm(**kwargs, training=True, momentum=0.3)
+            for name in ("running_mean", "running_var"):
+                torch.testing.assert_close(kwargs[name], expected[name], rtol=1e-5, atol=1e-5)
+                assert not torch.equal(kwargs[name], inputs[name])
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("dtype", _dtypes, ids=str)
