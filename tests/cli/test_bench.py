@@ -54,6 +54,21 @@ def test_table_and_file(operator, gpu, tilewright, here):
     assert document["surroundings"]["versions"]["torch"]
 
 
+def test_a_run_that_is_ended_keeps_what_it_has(operator, gpu, tilewright, here, monkeypatch):
+    whole = run.Bench.func.run
+
+    def ended(self, operators):
+        yield from whole(self, operators)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run.Bench.func, "run", ended)
+    assert tilewright("bench", "scale_add", "--json", "found.json").exit_code != 0
+    document = json.loads((here / "found.json").read_text())
+    jsonschema.validate(document, _schema())
+    assert [measured["name"] for measured in document["operators"]] == ["scale_add"]
+    assert not list(here.glob("*.part"))
+
+
 def test_gradients(operator, gpu, tilewright, here):
     result = tilewright("bench", "scale_add", "--backward", "--json", "found.json")
     assert result.stdout.startswith("scale_add backward ")

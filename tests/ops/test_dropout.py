@@ -37,8 +37,8 @@ class Test_Dropout(common.PyTestCase):
             return x.clone()
         scale = 1 / (1 - p) if p < 1 else 0.0
         results = []
-        for start, part in enumerate(x.flatten().split(2**26)):  # one after the other, for the memory they take
-            index = start * 2**26 + torch.arange(part.numel(), device=x.device)
+        for start, values in enumerate(x.flatten().split(2**26)):  # one after the other, for the memory they take
+            index = start * 2**26 + torch.arange(values.numel(), device=x.device)
             counter = index // 4096 * 1024 + index % 1024
             a, b = counter & 0xFFFFFFFF, counter >> 32
             c = d = torch.zeros_like(a)
@@ -55,7 +55,7 @@ class Test_Dropout(common.PyTestCase):
                 low, high = (low + 0x9E3779B9) & 0xFFFFFFFF, (high + 0xBB67AE85) & 0xFFFFFFFF
             word = torch.stack([a, b, c, d]).gather(0, index[None] // 1024 % 4)[0]
             kept = word >= min(int(p * 2**32), 2**32 - 1)
-            results.append((part.float() * torch.where(kept, scale, 0.0)).to(x.dtype))
+            results.append((values.float() * torch.where(kept, scale, 0.0)).to(x.dtype))
         return torch.cat(results).reshape(x.shape)
 
     def _setup(self, backend):

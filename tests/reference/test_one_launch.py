@@ -24,7 +24,7 @@ def launched(monkeypatch):
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize(
     ("layout", "kernel", "launches"),
-    [(torch.channels_last, 1, 1), (torch.channels_last, 3, 2), (torch.contiguous_format, 3, 3)],
+    [(torch.channels_last, 1, 1), (torch.channels_last, 3, 1), (torch.contiguous_format, 3, 3)],
 )
 def test_all_phases_of_a_transposed_convolution(layout, kernel, launches, stride, launched):
     """The operands are moved by at most one more launch each."""
@@ -36,13 +36,13 @@ def test_all_phases_of_a_transposed_convolution(layout, kernel, launches, stride
     torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("side", "launches"), [(8, 1), (300, 3)])
+@pytest.mark.parametrize(("side", "launches"), [(8, (1, 1)), (300, (3, 2))])
 def test_rows_of_few_tiles_are_normalized_by_one_launch(side, launches, launched):
     x = torch.randn(1, 8, side, side, device="cuda")
     group_norm(x, 8)
-    assert len(launched) == launches
+    assert len(launched) == launches[0]
     batch_norm(x, training=True)
-    assert len(launched) == 2 * launches
+    assert len(launched) == sum(launches)
 
 
 @pytest.mark.parametrize(("number", "launches"), [(1, 1), (8, 1), (9, 9)])

@@ -30,7 +30,8 @@ def bench(
         ),
     ] = 1,
     json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the measurements to FILE as JSON; - is stdout.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the measurements to FILE as JSON, after each operator; - is stdout."),
     ] = None,
 ) -> None:
     """Time operators beside their peers, after a check of each result, as fractions of what the GPU can do."""
@@ -70,14 +71,21 @@ def bench(
             measured.append(benchmark)
             if text:
                 text.benchmark(benchmark)
-    contestants = {m.contestant for b in measured for c in b.comparisons for m in c.measurements}
-    if json:
-        document = documents.bench(host, surroundings(**run.gpu, contestants=contestants), measured)
-        if json == STDOUT:
-            console.document(document)
-        else:
-            json.write_text(serializer.dumps(document, indent=1) + "\n", encoding="utf-8")
+            if json:  # after each: a run that is ended keeps what it has
+                contestants = {m.contestant for b in measured for c in b.comparisons for m in c.measurements}
+                document = documents.bench(host, surroundings(**run.gpu, contestants=contestants), measured)
+                if json != STDOUT:
+                    _write(serializer.dumps(document, indent=1) + "\n", json)
+    if json == STDOUT:
+        console.document(document)
     if text:
         console.message(f"{run.gpu['gpu']}, driver {run.gpu['driver']}")
     if any(benchmark.failed for benchmark in measured):
         raise typer.Exit(Exit.FINDINGS)
+
+
+def _write(text: str, path: Path) -> None:
+    """Replace the file as a whole, so that nobody finds half of it."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
