@@ -23,7 +23,7 @@ COLUMNS = 8  # of such sums, where they are those of channels: as many as memory
 HINTS_SUMS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
 HINTS_MOMENTS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
 HINTS = {"occupancy": 8, "num_worker_warps": 8}
-HINTS_APPLY = {"occupancy": 4, "num_worker_warps": 4}
+HINTS_APPLY = {"occupancy": 3, "num_worker_warps": 4}
 SAMPLES = 8  # of a tile, at most, that a block normalizes by statistics that it computes
 HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
 # Of channels whose gradients one block computes alone: elements of a tile, elements at most, and how many there must be
@@ -81,7 +81,7 @@ def _update(RunningMean, RunningVar, r, mean, var, momentum, TILE_R: ConstInt):
     row = r * TILE_R + ct.arange(TILE_R, dtype=ct.int32)
     for Running, t in ct.static_iter(((RunningMean, mean), (RunningVar, var))):
         t = ct.gather(Running, row) * (1.0 - momentum) + t * momentum
-        # Not a store: several threads make it, and one that comes late would have loaded what another one stored
+        # Not a store: all threads make it, and without a barrier, so that one that is late loads what another one stored
         ct.atomic_xchg(Running, row, t, memory_order=ct.MemoryOrder.RELAXED)
 
 
