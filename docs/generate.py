@@ -26,7 +26,7 @@ def pages() -> dict[str, str]:
         "families.md": _page("Families and functions", "`template/_partials`", families()),
         "rules.md": _page("Rules", "`generator/tilewright/rules`", rules()),
         "errors.md": _page("Errors", "`generator/tilewright/explain/errors`", errors()),
-        "performance.md": _page("Performance", "`benchmarks/results/h200-*.json`", performance()),
+        "performance.md": _page("Performance", "`benchmarks/results`", performance()),
         "json.md": _page("JSON documents", "the schemas in `generator/tilewright/report/schemas`", documents()),
     }
 

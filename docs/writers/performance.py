@@ -1,4 +1,4 @@
-"""The page on performance, from recorded runs, as `tilewright bench --json` writes them."""
+"""The page on performance, from recorded runs, as `tilewright bench` prints them or writes them with --json."""
 
 import json
 from collections.abc import Iterator
@@ -20,6 +20,11 @@ def performance() -> Iterator[str]:
         " exceed a copy. TileGym is its fastest variant. A peer that shows - failed, was wrong or is missing in that"
         " run; the best peer is one of the others. Absolute rates differ between runs: compare within one."
     )
+    for path in sorted(RESULTS.glob("h200-[0-9]*.txt"), reverse=True):
+        release, what = path.stem.removeprefix("h200-").split("-")
+        yield from ("", f"## tilewright {release}, {what}", "", "```text")
+        yield from path.read_text(encoding="utf-8").rstrip().splitlines()
+        yield "```"
     seen: set[str] = set()
     for release, run in _runs():
         new = [
