@@ -34,7 +34,7 @@ def reference_cummax(
 
 
 def check(actual, expected):
-    """Compare floats up to 2 % of them, or 4 % of their root mean square; cancellation may spoil one in 10^4."""
+    """Compare floats up to 2 % of them, or 4 % of their root mean square; one in 10^4 but zeros may be farther off."""
     if not isinstance(expected, torch.Tensor):
         for results in zip(actual, expected, strict=True):
             check(*results)
@@ -47,7 +47,8 @@ def check(actual, expected):
     size = expected.double().norm().item() / max(1, expected.numel()) ** 0.5
     close = torch.isclose(actual, expected, rtol=2e-2, atol=4e-2 * size)
     wrong = close.numel() - int(close.sum())
-    assert wrong <= close.numel() // 10**4, f"{wrong} of {close.numel()} elements are wrong"
+    # Cancellation spoils some; of gradients that are zero nearly everywhere those of the others have to be right
+    assert wrong <= int(expected.count_nonzero()) // 10**4, f"{wrong} of {close.numel()} elements are wrong"
 
 
 ALL_BACKENDS = [
