@@ -81,7 +81,7 @@ def _update(RunningMean, RunningVar, r, mean, var, momentum, TILE_R: ConstInt):
     row = r * TILE_R + ct.arange(TILE_R, dtype=ct.int32)
     for Running, t in ct.static_iter(((RunningMean, mean), (RunningVar, var))):
         t = ct.gather(Running, row) * (1.0 - momentum) + t * momentum
-        # Not a store: all threads make it, and without a barrier, so that one that is late loads what another one stored
+        # Not a store: all threads make it, without a barrier, and one that is late would load what another one stored
         ct.atomic_xchg(Running, row, t, memory_order=ct.MemoryOrder.RELAXED)
 
 
