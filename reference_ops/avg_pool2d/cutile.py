@@ -19,7 +19,7 @@ LANES = 256  # results of a row, along the rows of all images as if they were on
 ROWS = 8  # of results that a block goes down: they share rows of the input
 MOST_LOADS = 64  # of a lane, for all rows of results; with more of them a block has a tile
 HINTS = {  # by what a block computes, and whether indices need 64 bits; rows measured on sm_90
-    "rows": {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=5, default=4)},
+    "rows": {"num_worker_warps": 4, "occupancy": 4},
     "tile": {"num_worker_warps": 4, "occupancy": 4},
     "wide": {"num_worker_warps": 4, "occupancy": 4},
 }
