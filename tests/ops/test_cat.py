@@ -13,8 +13,8 @@ from .. import common
 class Test_Cat(common.PyTestCase):
     _backends = ["cutile"]
     _dtypes = [torch.float32, torch.float16, torch.bfloat16]
-    _aligned = [(4, 128, 256), (64, 64)]
-    _ragged = [(5, 37, 131), (3, 1009), (7, 1), (1, 1)]
+    _aligned = [(4, 128, 256), (64, 64), (2, 4, 16, 64)]
+    _ragged = [(5, 37, 131), (3, 1009), (7, 1), (1, 1), (2, 3, 5, 7)]
     _empty = [(0, 5), (3, 0)]
     _huge = (2**19 + 1, 4096)
     _arguments = [
@@ -32,7 +32,7 @@ class Test_Cat(common.PyTestCase):
     @staticmethod
     def inputs(shape, dtype, device="cuda"):
         x = torch.randn(shape, dtype=dtype, device=device)
-        return {"tensors": [x, x.flip(0)]}
+        return {"tensors": [x, x.flip(0) if x.ndim < 4 else x.mT.contiguous().mT]}
 
     @staticmethod
     def reference(
