@@ -2,6 +2,8 @@
 
 import functools
 import json
+import os
+import threading
 from pathlib import Path
 
 import jsonschema
@@ -67,6 +69,25 @@ def test_a_run_that_is_ended_keeps_what_it_has(operator, gpu, tilewright, here, 
     jsonschema.validate(document, _schema())
     assert [measured["name"] for measured in document["operators"]] == ["scale_add"]
     assert not list(here.glob("*.part"))
+
+
+def test_a_pipe_takes_the_document_and_stays(operator, gpu, tilewright, here):
+    pipe = here / "pipe"
+    os.mkfifo(pipe)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()), daemon=True)
+    reader.start()
+    assert tilewright("bench", "scale_add", "--json", "pipe").exit_code == 0
+    reader.join(10)
+    assert pipe.is_fifo()
+    jsonschema.validate(json.loads(found[0]), _schema())
+
+
+def test_a_link_leads_to_the_file_that_is_written(operator, gpu, tilewright, here):
+    (here / "link.json").symlink_to("found.json")
+    assert tilewright("bench", "scale_add", "--json", "link.json").exit_code == 0
+    assert (here / "link.json").is_symlink()
+    jsonschema.validate(json.loads((here / "found.json").read_text()), _schema())
 
 
 def test_gradients(operator, gpu, tilewright, here):

@@ -60,6 +60,14 @@ def test_search_measures_a_part_of_the_space(session):
     assert len({point[:2] for point in session.timed()}) <= 8
 
 
+def test_entries_of_other_architectures_are_measured_first(session):
+    path = session.operator.path(session.operator.kernel)
+    path.write_text(KERNEL.replace("_Config(32, 64))}", "_Config(32, 64)), 12: (_Config(128, 32),)}"))
+    session.run()
+    points = list(dict.fromkeys(point[:2] for point in session.timed()))
+    assert set(points[:3]) == {(32, 64), (16, 16), (128, 32)}
+
+
 def test_exhaustive_search_finds_the_same(session):
     assert session.run(exhaustive=True).after == session.run().after
     assert len({point[:2] for point in session.timed()}) == 18 - 3 - 1  # without what does not fit or spills

@@ -35,8 +35,6 @@ def bench(
     ] = None,
 ) -> None:
     """Time operators beside their peers, after a check of each result, as fractions of what the GPU can do."""
-    import json as serializer
-
     from tilewright.bench.run import Bench
     from tilewright.bench.run import has_gradients
     from tilewright.bench.surroundings import surroundings
@@ -45,6 +43,7 @@ def bench(
     from tilewright.cli.target import require_host
     from tilewright.errors import NothingRanError
     from tilewright.errors import UsageError
+    from tilewright.model.measurement import OperatorBenchmark
     from tilewright.render.answers import parse_dtypes
     from tilewright.report import json as documents
     from tilewright.report.text import TextReport
@@ -64,27 +63,39 @@ def bench(
     require_gpu("time operators on", otherwise="what is missing here: tilewright doctor")
     names = [name.strip() for name in against.split(",")] if against else None
     text = None if json == STDOUT else TextReport()
-    measured = []
+    measured: list[OperatorBenchmark] = []
+
+    def document() -> dict[str, object]:
+        contestants = {m.contestant for b in measured for c in b.comparisons for m in c.measurements}
+        return documents.bench(host, surroundings(**run.gpu, contestants=contestants), measured)
+
+    # After each operator, so that a run that is ended keeps what it has; but a pipe takes one document
+    growing = json and json != STDOUT and (json.is_file() or not json.exists())
     with progress_bar("bench") as progress:
         run = Bench(host, against=names, dtypes=parse_dtypes(dtypes), backward=backward, jobs=jobs, progress=progress)
         for benchmark in run.run(chosen):
             measured.append(benchmark)
             if text:
                 text.benchmark(benchmark)
-            if json:  # after each: a run that is ended keeps what it has
-                contestants = {m.contestant for b in measured for c in b.comparisons for m in c.measurements}
-                document = documents.bench(host, surroundings(**run.gpu, contestants=contestants), measured)
-                if json != STDOUT:
-                    _write(serializer.dumps(document, indent=1) + "\n", json)
+            if json and growing:
+                _replace(json.resolve(), _serialized(document()))
     if json == STDOUT:
-        console.document(document)
+        console.document(document())
+    elif json and not growing:
+        json.write_text(_serialized(document()), encoding="utf-8")
     if text:
         console.message(f"{run.gpu['gpu']}, driver {run.gpu['driver']}")
     if any(benchmark.failed for benchmark in measured):
         raise typer.Exit(Exit.FINDINGS)
 
 
-def _write(text: str, path: Path) -> None:
+def _serialized(document: dict[str, object]) -> str:
+    import json as serializer
+
+    return serializer.dumps(document, indent=1) + "\n"
+
+
+def _replace(path: Path, text: str) -> None:
     """Replace the file as a whole, so that nobody finds half of it."""
     part = path.with_name(f"{path.name}.part")
     part.write_text(text, encoding="utf-8")
