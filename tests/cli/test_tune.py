@@ -35,8 +35,9 @@ def operator(here, tmp_path, monkeypatch):
     monkeypatch.setattr(render, "locate", lambda: render.Source(root=template, recorded=None))
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TIMED", str(tmp_path / "timed"))
+    monkeypatch.setenv("COMPILED", str(tmp_path / "compiled"))
     act = functools.partial(Laboratory, command=(tune_child.__file__,))
-    monkeypatch.setattr(run.tune, "__defaults__", (act, None))
+    monkeypatch.setattr(run.tune, "__defaults__", (act, None, lambda: None))
     return operator
 
 

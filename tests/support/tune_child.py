@@ -1,7 +1,8 @@
 """Stands in for the child processes of `tune`: runs the candidate as plain Python, and has a formula for its time.
 
 The file must define CONFIGS and `launched(configs, size)`, which picks the entry that a size leads to. The variable ACT
-says what befalls: `crash`, `hang`, `wrong` or `lie` (a wrong result that only the final check notices), at tile 128.
+says what befalls at tile 128: `crash`, `hang`, `wrong`, `lie` (a wrong result that only the final check notices) or
+`stall` (it compiles until another one was timed).
 """
 
 import hashlib
@@ -27,16 +28,33 @@ def run(text):
     return namespace
 
 
-def compiled(text, sizes):
+def launched(text, sizes):
     configs = run(text)
-    chosen = [configs["launched"](configs["CONFIGS"], size) for size in sizes]
+    return [configs["launched"](configs["CONFIGS"], size) for size in sizes]
+
+
+def digests(configs, sizes):
+    return [hashlib.sha256(repr(each).encode()).hexdigest() for each in zip(configs, sizes, strict=True)]
+
+
+def compiled(text, sizes):
+    chosen = launched(text, sizes)
+    with open(os.environ["COMPILED"], "a") as file:
+        print(*(config.tile for config in run(text)["CONFIGS"][2][9]), file=file)
+    if ACT == "stall" and any(config.tile == UNFORTUNATE for config in chosen):
+        wait_for(os.environ["TIMED"])
     if any(config.tile == 512 for config in chosen):
         return {"error": "needs 512 KiB of shared memory; a block may have 227"}
-    keys = [
-        hashlib.sha256(repr((config, size)).encode()).hexdigest() for config, size in zip(chosen, sizes, strict=True)
-    ]
+    digested = digests(chosen, sizes)
     spilled = max(96 if config.tile == 256 and config.depth == 64 else 0 for config in chosen)
-    return {"keys": keys, "spilled": spilled}
+    return {"launches": digested, "keys": digested, "spilled": spilled}
+
+
+def wait_for(path, seconds=20):
+    end = time.monotonic() + seconds
+    while not os.path.exists(path):
+        assert time.monotonic() < end, "nothing was timed in the meantime"
+        time.sleep(0.01)
 
 
 def timed(text, size, milliseconds):
@@ -80,6 +98,8 @@ def main():
     for line in sys.stdin:
         request = json.loads(line)
         match request["do"]:
+            case "launch":
+                reply = {"launches": digests(launched(request["text"], request["sizes"]), request["sizes"])}
             case "compile":
                 reply = compiled(request["text"], request["sizes"])
             case "time":

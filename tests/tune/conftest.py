@@ -42,9 +42,13 @@ fields:
 """
 
 
+def numbers(path):
+    return [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Tunes an operator; `timed` are the tile, depth, size and effort of each timing."""
+    """Tunes an operator; `timed` are tile, depth, size and effort of each timing, `compiled` the tiles of entries."""
     operator = scale_add(tmp_path / "host")
     operator.path(operator.kernel).write_text(KERNEL)
     (tmp_path / "host/.tilewright/ops").mkdir(parents=True, exist_ok=True)
@@ -53,6 +57,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     (tmp_path / "partials/made_up/tune.yml").write_text(TUNE)
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TIMED", str(tmp_path / "timed"))
+    monkeypatch.setenv("COMPILED", str(tmp_path / "compiled"))
 
     def run(act: str = "", patience: float = 30.0, **task):
         monkeypatch.setenv("ACT", act)
@@ -61,7 +66,9 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return tune(Task(operator=operator, partials=tmp_path / "partials", **wanted), laboratory)
 
     def timed():
-        path = tmp_path / "timed"
-        return [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
+        return numbers(tmp_path / "timed")
 
-    return SimpleNamespace(run=run, timed=timed, operator=operator, cache=tmp_path / "cache")
+    def compiled():
+        return numbers(tmp_path / "compiled")
+
+    return SimpleNamespace(run=run, timed=timed, compiled=compiled, operator=operator, cache=tmp_path / "cache")

@@ -85,6 +85,16 @@ def test_entry_that_no_size_uses_is_left_alone(session):
     assert (unused.basis, unused.changed, unused.trials) == ("unused", False, ())
 
 
+def test_entry_that_no_size_uses_is_not_compiled_with_other_values(session):
+    session.run()
+    assert {tiles[0] for tiles in session.compiled()} == {16}
+
+
+def test_candidates_are_timed_while_others_compile(session):
+    tuning = session.run("stall", exhaustive=True)
+    assert trials(tuning)[128, 64].verdict == "ok"
+
+
 def test_candidate_that_is_not_launched_is_not_ranked(session):
     """Tiles that are larger than the size do not suit it: the other entry serves."""
     suiting = "next((c for c in configs[2][9][:-1] if c.tile <= size[0]), configs[2][9][-1])"

@@ -58,8 +58,6 @@ def tune(
     host, source = require_host(), locate()
     (operator,) = choose(find_operators(host), [op], host)
     sizes = _read_sizes(shapes) if shapes else ()
-    if not arch:
-        require_gpu("tune on", otherwise="without one, by what the compiler reports: tilewright tune --arch SM_XX")
     task = Task(
         operator=operator,
         partials=source.partials,
@@ -69,8 +67,13 @@ def tune(
         jobs=jobs,
         exhaustive=exhaustive,
     )
+
+    def require() -> None:
+        if not arch:
+            require_gpu("tune on", otherwise="without one, by what the compiler reports: tilewright tune --arch SM_XX")
+
     with progress_bar(op) as progress:
-        tuning = tune(task, progress=progress)
+        tuning = tune(task, progress=progress, require=require)
     mode = Mode(dry_run=dry_run, diff=diff, check=False, json=json)
     changes = mode.carry_out(host.root, lambda: tuning.changes(operator))
     if json:

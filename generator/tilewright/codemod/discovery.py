@@ -22,13 +22,15 @@ from tilewright.codemod.registered import Stub
 def discover(root: Path, package: str | None = None) -> list[RegisteredOperator]:
     """All operators below `package` ("src/tilegym", "my_ops"), or of every package that declares one, by name."""
     packages = [Package(root, PurePosixPath(package))] if package else _packages(root)
-    tests = {path: parse((root / path).read_bytes()) for path in _test_files(root)}
-    found = [
-        operator
-        for read in packages
-        for operator in _operators(read, {path: mentions(tree, read.name) for path, tree in tests.items()})
-    ]
+    tests = {path: (root / path).read_bytes() for path in _test_files(root)}
+    found = [operator for read in packages for operator in _operators(read, _names_used(read, tests))]
     return sorted(found, key=attrgetter("name"))
+
+
+def _names_used(package: Package, tests: Mapping[PurePosixPath, bytes]) -> dict[PurePosixPath, set[str]]:
+    """What of the package each test file uses; only those are parsed that have its name somewhere."""
+    name = package.name.partition(".")[0].encode()
+    return {path: mentions(parse(source), package.name) for path, source in tests.items() if name in source}
 
 
 def _packages(root: Path) -> list[Package]:

@@ -1,11 +1,14 @@
 """Compile candidates side by side, time them one at a time, and remember both."""
 
 import os
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from queue import LifoQueue
 from typing import Any
 
@@ -13,6 +16,7 @@ from tilewright.bench.child import Child
 from tilewright.bench.run import names
 from tilewright.model.operator import Operator
 from tilewright.tune.guard import Guard
+from tilewright.tune.guard import Reply
 from tilewright.tune.notebook import Notebook
 
 COMMAND = ("-m", "tilewright.tune")
@@ -25,7 +29,8 @@ Size = Sequence[int]
 class Compiled:
     """What a candidate comes to on each size, or why it cannot be used."""
 
-    keys: tuple[str, ...] = ()  # equal where the same kernels are launched in the same way
+    launches: tuple[str, ...] = ()  # equal where the same kernels are launched in the same way
+    keys: tuple[str, ...] = ()  # equal where these come to the same code
     spilled: int = 0  # bytes for each thread, in the worst of the kernels
     error: str = ""
 
@@ -60,7 +65,7 @@ class Laboratory:
         self._timer = self._guard({"target": None})
         self._guards = [self._guard({}, CUDA_VISIBLE_DEVICES="") for _ in range(self._jobs)]
         self._pool = ThreadPoolExecutor(self._jobs)
-        self._compiled: dict[Any, Future[Compiled]] = {}
+        self._asked: dict[Any, Future[Reply]] = {}
         self._compilers: LifoQueue[Guard] = LifoQueue()
         for guard in self._guards:
             self._compilers.put(guard)
@@ -89,37 +94,42 @@ class Laboratory:
             guard.setup |= {"target": self._arch, "multiprocessors": self._multiprocessors}
         return self._guards[-1].ready  # the one that is asked first
 
-    def compile(self, texts: Sequence[str], sizes: Sequence[Size], dtype: str) -> list[Compiled]:
-        """What each candidate comes to."""
+    def launches(self, texts: Sequence[str], sizes: Sequence[Size], dtype: str) -> list[tuple[str, ...]]:
+        """What each candidate launches on each size, which is known without compiling it; nothing if it fails."""
         self.benchmark()
-        futures = [self._begin(text, sizes, dtype) for text in texts]
-        return [future.result() for future in futures]
+        futures = [self._begin("launch", text, sizes, dtype) for text in texts]
+        return [tuple(future.result().get("launches", ())) for future in futures]
 
-    def prepare(self, texts: Sequence[str], sizes: Sequence[Size], dtype: str) -> None:
+    def compile(self, texts: Sequence[str], sizes: Sequence[Size], dtype: str) -> Iterator[Compiled]:
+        """What each candidate comes to, as soon as it is known; all of them are begun at once."""
+        self.benchmark()
+        futures = [self._begin("compile", text, sizes, dtype) for text in texts]
+        return (_compiled(future.result()) for future in futures)
+
+    def prepare(self, texts: Iterable[str], sizes: Sequence[Size], dtype: str) -> None:
         """Begin with candidates that may be asked for, as far as processes are idle, while others are timed."""
-        idle = self._jobs - sum(not future.done() for future in self._compiled.values())
-        for text in texts[: max(0, idle)]:
-            self._begin(text, sizes, dtype)
+        idle = self._jobs - sum(not future.done() for future in self._asked.values())
+        new = (text for text in texts if _question("compile", text, sizes, dtype) not in self._asked)
+        for text in islice(new, max(0, idle)):
+            self._begin("compile", text, sizes, dtype)
 
-    def _begin(self, text: str, sizes: Sequence[Size], dtype: str) -> Future[Compiled]:
-        about = (text, tuple(map(tuple, sizes)), dtype)
-        if about not in self._compiled:
-            self._compiled[about] = self._pool.submit(self._compile, text, sizes, dtype)
-        return self._compiled[about]
+    def _begin(self, do: str, text: str, sizes: Sequence[Size], dtype: str) -> Future[Reply]:
+        question = _question(do, text, sizes, dtype)
+        if question not in self._asked:
+            self._asked[question] = self._pool.submit(self._ask, do, text, sizes, dtype)
+        return self._asked[question]
 
-    def _compile(self, text: str, sizes: Sequence[Size], dtype: str) -> Compiled:
-        about = ("compile", self._arch, text, sizes, dtype)
+    def _ask(self, do: str, text: str, sizes: Sequence[Size], dtype: str) -> Reply:
+        about = (do, self._arch, text, sizes, dtype)
         found = self._find(*about)
         if found is None:
             compiler = self._compilers.get()
             try:
-                found = compiler.ask(do="compile", text=text, sizes=sizes, dtype=dtype)
+                found = compiler.ask(do=do, text=text, sizes=sizes, dtype=dtype)
             finally:
                 self._compilers.put(compiler)
             self._keep(found, *about)
-        return Compiled(
-            keys=tuple(found.get("keys", ())), spilled=found.get("spilled", 0), error=found.get("error", "")
-        )
+        return found
 
     def time(self, text: str, key: str, size: Size, dtype: str, milliseconds: int) -> Timed:
         """How long a candidate takes that comes to `key`, measured for so many milliseconds, after a check."""
@@ -135,7 +145,7 @@ class Laboratory:
         self._timer.end()
         return str(self._timer.ask(do="check", text=text, dtype=dtype).get("error", ""))
 
-    def _find(self, *key: object) -> Any:
+    def _find(self, *key: object) -> Reply | None:
         return self.notebook.find(*key) if self.notebook else None
 
     def _keep(self, found: Any, *key: object) -> None:
@@ -145,6 +155,19 @@ class Laboratory:
     def _guard(self, setup: dict[str, Any], **environment: str) -> Guard:
         start = partial(Child, self._command, folder=self._folder, environment=environment)
         return Guard(start, self._setup | setup, patience=self._patience)
+
+
+def _question(do: str, text: str, sizes: Sequence[Size], dtype: str) -> Any:
+    return do, text, tuple(map(tuple, sizes)), dtype
+
+
+def _compiled(reply: Reply) -> Compiled:
+    return Compiled(
+        launches=tuple(reply.get("launches", ())),
+        keys=tuple(reply.get("keys", ())),
+        spilled=reply.get("spilled", 0),
+        error=reply.get("error", ""),
+    )
 
 
 def _setup(operator: Operator) -> dict[str, Any]:

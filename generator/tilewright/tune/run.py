@@ -3,6 +3,7 @@
 import datetime
 import subprocess
 import sys
+from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,8 +71,19 @@ class Task:
     exhaustive: bool = False
 
 
-def tune(task: Task, laboratory: type[Laboratory] = Laboratory, progress: Progress | None = None) -> Tuning:
+def tune(
+    task: Task,
+    laboratory: type[Laboratory] = Laboratory,
+    progress: Progress | None = None,
+    require: Callable[[], object] = lambda: None,
+) -> Tuning:
     """Search the table of the operator for each architecture.
+
+    Args:
+        task: What to tune.
+        laboratory: What compiles and measures.
+        progress: Told how many candidates were tried.
+        require: Raises where there is nothing to tune on; called while the processes of the laboratory begin.
 
     Raises:
         UsageError: The operator has no table or benchmark, cannot be imported, or lacks what was asked for.
@@ -90,6 +102,7 @@ def tune(task: Task, laboratory: type[Laboratory] = Laboratory, progress: Progre
     search = _Search(task, choices, progress, before.decode())
     for arch in [target.name for target in task.targets] or [""]:
         with laboratory(operator, arch, jobs=task.jobs) as lab:
+            require()
             search.on(lab, arch)
     changed = search.text != before.decode()
     after = _formatted(search.text, operator.kernel, operator.host.root).encode() if changed else before

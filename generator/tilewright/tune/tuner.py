@@ -3,6 +3,8 @@
 import math
 import time
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
@@ -131,29 +133,28 @@ class Tuner:
     def _is_used(self, work: _Work) -> bool:
         """Whether other values of the entry lead to other launches on some size, as far as some probes show."""
         probes = [work.space.start, *islice(work.space.spread([work.space.start]), _PROBES)]
-        found = [each.keys for each in self._compile(work, probes) if not each.error]
+        found = [each for each in self._launches(map(work.text, probes)) if each]
         return len({*found, self._instead(work)} - {()}) > 1 or len(found) < 2
 
     def _instead(self, work: _Work) -> tuple[str, ...]:
         """What is launched where the entry is not there; nothing where it cannot be taken away."""
-        if work.without is None:
-            return ()
-        (found,) = self._laboratory.compile([work.without], self._sizes, self._dtype)
-        return found.keys
+        return () if work.without is None else self._launches([work.without])[0]
 
-    def _compile(self, work: _Work, points: Sequence[Point]) -> list[Compiled]:
+    def _launches(self, texts: Iterable[str]) -> list[tuple[str, ...]]:
+        return self._laboratory.launches(list(texts), self._sizes, self._dtype)
+
+    def _compile(self, work: _Work, points: Sequence[Point]) -> Iterator[Compiled]:
         return self._laboratory.compile([work.text(point) for point in points], self._sizes, self._dtype)
 
     def _costs(self, work: _Work, points: Sequence[Point], effort: int) -> list[float | None]:
-        """Mean logarithm of the times on all sizes, for each point that works."""
-        start, *compiled = self._compile(work, [work.space.start, *points])
-        instead = self._instead(work)
-        self._laboratory.prepare(
-            [work.text(near) for point in points for near in work.space.neighbours(point)], self._sizes, self._dtype
-        )
+        """Mean logarithm of the times on all sizes, for each point that works: some are timed while others compile."""
+        compiled = self._compile(work, [work.space.start, *points])
+        start, instead = next(compiled), self._instead(work)
+        neighbours = (work.text(near) for point in points for near in work.space.neighbours(point))
         costs = []
         for point, found in zip(points, compiled, strict=True):
-            if found.keys and found.keys == instead and point != work.space.start:
+            self._laboratory.prepare(neighbours, self._sizes, self._dtype)
+            if found.launches and found.launches == instead and point != work.space.start:
                 trial = Trial(
                     values=work.space.values(point), verdict="unused", error="another entry is launched instead"
                 )

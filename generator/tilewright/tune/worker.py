@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import asdict
 from dataclasses import replace
 from types import ModuleType
@@ -115,22 +116,33 @@ class Compiler:
         itemsizes = {str(dtype).removeprefix("torch."): dtype.itemsize for dtype in workload.dtypes}
         return {"names": workload.names, "sizes": [list(size) for size in workload.sizes], "dtypes": itemsizes}
 
+    def launch(self, text: str, sizes: list[list[int]], dtype: str) -> Reply:
+        """For each size what is launched, before it is compiled."""
+        return {"launches": [_digest(map(_describe, launches)) for launches in self._launches(text, sizes, dtype)]}
+
     def compile(self, text: str, sizes: list[list[int]], dtype: str) -> Reply:
-        """For each size what tells its launches apart, and the most bytes that a kernel spills."""
+        """For each size what is launched and what it comes to, and the most bytes that a kernel spills."""
+        described, keys, spilled = [], [], 0
+        for launches in self._launches(text, sizes, dtype):
+            parts = []
+            for launch in launches:
+                part, spills = self._compile(launch)
+                parts.append(part)
+                spilled = max(spilled, spills)
+            described.append(_digest(map(_describe, launches)))
+            keys.append(_digest(parts))
+        return {"launches": described, "keys": keys, "spilled": spilled}
+
+    def _launches(self, text: str, sizes: list[list[int]], dtype: str) -> list[list[Launch]]:
         self._bench.use(text)
         self._recorder.take()  # what a candidate launched before it failed
-        keys, spilled = [], 0
+        found = []
         for size in sizes:
             with OnMeta():
                 call, _ = self._bench.call(size, dtype)
                 call()
-            parts = []
-            for launch in self._recorder.take():
-                part, spills = self._compile(launch)
-                parts.append(part)
-                spilled = max(spilled, spills)
-            keys.append(hashlib.sha256(repr(parts).encode()).hexdigest()[:16])
-        return {"keys": keys, "spilled": spilled}
+            found.append(self._recorder.take())
+        return found
 
     def _compile(self, launch: Launch) -> tuple[Any, int]:
         signature = launch.signature
@@ -142,8 +154,20 @@ class Compiler:
         refusal = beyond_limit(resources, self._target)
         if refusal:
             raise ValueError(refusal)
-        scalars = [each for each in launch.arguments if not isinstance(each, torch.Tensor)]
-        return (launch.grid, scalars, resources, hashlib.sha256(read_code(cubin)).hexdigest()), resources.spilled_bytes
+        code = hashlib.sha256(read_code(cubin)).hexdigest()
+        return (launch.grid, _scalars(launch), resources, code), resources.spilled_bytes
+
+
+def _describe(launch: Launch) -> Any:
+    return launch.signature.symbol, launch.hints, launch.grid, _scalars(launch)
+
+
+def _scalars(launch: Launch) -> list[Any]:
+    return [each for each in launch.arguments if not isinstance(each, torch.Tensor)]
+
+
+def _digest(parts: Iterable[Any]) -> str:
+    return hashlib.sha256(repr(list(parts)).encode()).hexdigest()[:16]
 
 
 class Timer:
