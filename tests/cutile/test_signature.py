@@ -11,7 +11,9 @@ torch = pytest.importorskip("torch")
 ct = pytest.importorskip("cuda.tile")
 
 from cuda.tile._stub import ListAnnotation  # noqa: E402
+from cuda.tile.compilation import CallingConvention  # noqa: E402
 from cuda.tile.compilation import ConstantConstraint  # noqa: E402
+from cuda.tile.compilation import KernelSignature  # noqa: E402
 from cuda.tile.compilation import ScalarConstraint  # noqa: E402
 from cuda.tile.compilation import TupleConstraint  # noqa: E402
 
@@ -203,6 +205,25 @@ def test_pairs_of_float4_are_refused_in_the_words_of_cuda_tile():
 def test_scalar_beyond_int32_is_refused():
     with pytest.raises(OverflowError, match="ScalarInt64"):
         signature(one, (2**31,), aligned=True)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "argument", "convention"),
+    [
+        (one, empty(4, 8), CallingConvention.cutile_python_v1()),
+        (one, empty(1, 8), CallingConvention.cutile_python_v2()),
+        (one, [empty(4), empty(4)], CallingConvention.cutile_python_v1()),
+        (one, [empty(1), empty(1)], CallingConvention.cutile_python_v2()),
+        (pair, (1, 2), CallingConvention.cutile_python_v2()),
+    ],
+)
+def test_first_convention_that_has_what_is_needed(kernel, argument, convention):
+    """As a launch does: only then it finds in the compiler's cache what was compiled before."""
+    found = signature(kernel, (argument,), aligned=True)
+    assert found.calling_convention == convention
+    if convention != CallingConvention.cutile_python_v1():
+        with pytest.raises(ValueError, match="convention"):
+            KernelSignature(found.parameters, CallingConvention.cutile_python_v1())
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler to build the stand-in of the driver")

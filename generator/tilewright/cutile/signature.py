@@ -39,7 +39,7 @@ def signature(kernel: Any, arguments: Sequence[Any], *, aligned: bool) -> Kernel
     constraints = [
         _constraint(argument, annotation, aligned) for argument, annotation in zip(arguments, annotations, strict=True)
     ]
-    unnamed = KernelSignature(constraints, CallingConvention.cutile_python_v2())
+    unnamed = KernelSignature(constraints, _convention(constraints))
     return unnamed.with_mangled_symbol(kernel._annotated_function.pyfunc.__name__)
 
 
@@ -55,6 +55,21 @@ def item_annotations(annotation: Any, length: int) -> Sequence[Any]:
     """Annotations of a tuple's items: one for all of them, or one each."""
     items: Sequence[Any] | None = getattr(annotation, "items", None)
     return [getattr(annotation, "each", annotation)] * length if items is None else items
+
+
+def _convention(constraints: Sequence[ParameterConstraint]) -> CallingConvention:
+    """The first one that has what the launch needs, as the just-in-time compiler chooses it: its cache then hits."""
+    if any(map(_needs_second_convention, constraints)):
+        return CallingConvention.cutile_python_v2()
+    return CallingConvention.cutile_python_v1()
+
+
+def _needs_second_convention(constraint: ParameterConstraint) -> bool:
+    if isinstance(constraint, ArrayConstraint):
+        return any(length is not None for length in constraint.shape_constant)
+    if isinstance(constraint, ListConstraint):
+        return _needs_second_convention(constraint.element)
+    return isinstance(constraint, TupleConstraint)
 
 
 def _constraint(value: Any, annotation: Any, aligned: bool) -> ParameterConstraint:
