@@ -74,7 +74,7 @@ def _attention_decode_kernel(
     K,
     V,
     Part,
-    Lse,
+    Out,
     Lengths,
     m: int,
     window: int,
@@ -84,15 +84,17 @@ def _attention_decode_kernel(
     TILE_N: ConstInt,
     TILE_D: ConstInt,
     DEPTH: ConstInt,
+    SPLIT: ConstBool,
     LENGTHS: ConstBool,
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
 ):
-    """Part (B * HK, splits, R, D) of the result from a part of the keys, and the logarithm of its weight.
+    """Out (B * HK, 1, R, D), or Part (B * HK, splits, R, more than TILE_D) of it from a part of the keys.
 
     The rows R of Q (B, HK, R, D) are the m queries of all heads that share a head of K and V, so that it is read once.
+    A row of Part has the logarithm of its weight in column TILE_D.
     """
-    splits = Part.shape[1]
+    splits = Part.shape[1] if SPLIT else 1
     tiles = ct.cdiv(Q.shape[2], TILE_M)
     s, i, head = ct.bid(0) % splits, ct.bid(0) // splits % tiles, ct.bid(0) // splits // tiles
     b, h = head // Q.shape[1], head % Q.shape[1]
@@ -115,11 +117,11 @@ def _attention_decode_kernel(
 
     def keys(d, depth, j):
         tile = (1, 1, depth, TILE_N)
-        return ct.load(K, (b, h, d, j), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
+        return ct.load(K, (b, h, d, j), tile, order=(0, 1, 3, 2), padding_mode=ZERO, latency=2).reshape(tile[2:])
 
     def values(j):
         tile = (1, 1, TILE_N, TILE_D)
-        return ct.load(V, (b, h, j, 0), tile, padding_mode=ZERO).reshape(tile[2:])
+        return ct.load(V, (b, h, j, 0), tile, padding_mode=ZERO, latency=2).reshape(tile[2:])
 
     if DEPTH == TILE_D:
         tq = queries(0, TILE_D)
@@ -159,32 +161,35 @@ def _attention_decode_kernel(
 
     # Queries that see no key of this part give zeros, of weight zero
     lse = top * factor + ct.log2(total)
-    total = ct.where(total == 0.0, 1.0, total)
-    ct.store(Part, (head, s, i, 0), (tout / total).astype(Part.dtype).reshape((1, 1, TILE_M, TILE_D)))
-    ct.store(Lse, (head, s, i), lse.reshape((1, 1, TILE_M)))
+    tout = tout / ct.where(total == 0.0, 1.0, total)
+    if SPLIT:
+        ct.store(Part, (head, s, i, 0), tout.reshape((1, 1, TILE_M, TILE_D)), allow_tma=False)
+        ct.store(Part, (head, s, i, TILE_D), lse.reshape((1, 1, TILE_M, 1)), allow_tma=False)
+    else:
+        ct.store(Out, (head, 0, i, 0), tout.astype(Out.dtype).reshape((1, 1, TILE_M, TILE_D)))
 
 
-@ct.kernel
-def _attention_decode_combine_kernel(Part, Lse, Out, TILE_S: ConstInt, TILE_D: ConstInt):
+@ct.kernel(num_worker_warps=4)
+def _attention_decode_combine_kernel(Part, Out, TILE_S: ConstInt, TILE_D: ConstInt):
     """Out (B * HK, 1, R, D) as the mean of its parts by weight, one row to a block."""
     head, r = ct.bid(0) // Out.shape[2], ct.bid(0) % Out.shape[2]
-    splits = ct.cdiv(Part.shape[1], TILE_S)
 
-    def logarithms(s):
-        return ct.load(Lse, (head, s, r), (1, TILE_S, 1), padding_mode=ct.PaddingMode.NEG_INF).reshape((TILE_S, 1))
+    def parts(s, d, length, padding_mode):
+        tile = (1, TILE_S, 1, length)
+        return ct.load(Part, (head, s, r, d), tile, padding_mode=padding_mode, allow_tma=False).reshape(tile[1::2])
 
-    top = LOWEST
-    for s in range(splits):
-        top = ct.maximum(top, ct.max(logarithms(s)))
-    total = 0.0
-    tout = ct.zeros((TILE_D,), ct.float32)
-    for s in range(splits):
-        weight = ct.exp2(logarithms(s) - top)
-        total = total + ct.sum(weight)
-        tpart = ct.load(Part, (head, s, r, 0), (1, TILE_S, 1, TILE_D), padding_mode=ZERO).reshape((TILE_S, TILE_D))
-        tout = tout + ct.sum(weight * tpart, 0)
-    total = ct.where(total == 0.0, 1.0, total)
-    ct.store(Out, (head, 0, r, 0), (tout / total).astype(Out.dtype).reshape((1, 1, 1, TILE_D)))
+    top = ct.full((1, 1), LOWEST, ct.float32)
+    total = ct.zeros((1, 1), ct.float32)
+    tout = ct.zeros((1, TILE_D), ct.float32)
+    for s in range(ct.cdiv(Part.shape[1], TILE_S)):
+        lse, tpart = parts(s, TILE_D, 1, ct.PaddingMode.NEG_INF), parts(s, 0, TILE_D, ZERO)
+        new = ct.maximum(top, ct.max(lse, 0, keepdims=True))
+        weight, fade = ct.exp2(lse - new), ct.exp2(top - new)
+        total = total * fade + ct.sum(weight, 0, keepdims=True)
+        tout = tout * fade + ct.sum(weight * tpart, 0, keepdims=True)
+        top = new
+    tout = tout / ct.where(total == 0.0, 1.0, total)
+    ct.store(Out, (head, 0, r, 0), tout.astype(Out.dtype).reshape((1, 1, 1, TILE_D)), allow_tma=False)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -267,7 +272,8 @@ def _plan(device, itemsize, heads, rows, n, d):
     wanted = WAVES * (config.occupancy or 1) * properties.multi_processor_count // blocks
     tiles = ct.cdiv(n, config.tile[1])
     splits = max(1, min(wanted, tiles, MOST_SPLITS)) if tiles > UNSPLIT else 1
-    constants = (tile_m, config.tile[1], tile_d, min(tile_d, config.depth))
+    splits = ct.cdiv(tiles, ct.cdiv(tiles, splits))  # none is left without a tile
+    constants = (tile_m, config.tile[1], tile_d, min(tile_d, config.depth), splits > 1)
     return config.kernel, splits, blocks * splits, constants
 
 
@@ -284,15 +290,16 @@ def _launch(q, k, v, y, lengths, numbers, constants):
         k, v = (x.as_strided(x.shape, (0, *x.stride()[1:])) for x in (k, v))
     kernel, splits, blocks, tile = _plan(q.device, q.element_size(), batch * heads, rows, k.shape[2], d)
     result = y.view(batch * heads, 1, rows, d)
-    part = result if splits == 1 else q.new_empty((batch * heads, splits, rows, d), dtype=torch.float32)
-    lse = q.new_empty((batch * heads, splits, rows), dtype=torch.float32)
-    arrays = (q, k, v, part, lse, lse if lengths is None else lengths)  # stands in for those that are not there
+    part = result  # stands in for arrays that are not there
+    if splits > 1:
+        part = q.new_empty((batch * heads, splits, rows, tile[2] + 16), dtype=torch.float32)
+    arrays = (q, k, v, part, result, result if lengths is None else lengths)
     with torch.cuda.device(q.device):
         stream = torch.cuda.current_stream(q.device)
         ct.launch(stream, (blocks,), kernel, (*arrays, *numbers, *tile, lengths is not None, *constants))
         if splits > 1:
             together = min(COMBINED, 1 << (splits - 1).bit_length())
-            arguments = (part, lse, result, together, tile[2])
+            arguments = (part, result, together, tile[2])
             ct.launch(stream, (batch * heads * rows,), _attention_decode_combine_kernel, arguments)
 
 

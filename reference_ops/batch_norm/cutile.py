@@ -15,19 +15,20 @@ ConstBool = ct.Constant[bool]
 
 BLOCK = 4096  # elements of a tile
 PIECE = 128  # positions side by side from which on a tile has one row
+SHORT = 256  # elements, less than which are a short piece of memory
 WHOLE = 16  # tiles of a row, at most, that one block normalizes alone
 BLOCKS = 1024  # that sum, at least, where the input is large enough
 PARTS = 128  # of one sum, at most
 SUMS = 2048  # of parts that a block adds up at once
 COLUMNS = 8  # of such sums, where they are those of channels: as many as memory reads in one piece
 HINTS_SUMS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
-HINTS_MOMENTS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
+HINTS_MOMENTS = {"occupancy": ct.ByTarget(sm_90=4, default=2), "num_worker_warps": 8}
 HINTS = {"occupancy": 8, "num_worker_warps": 8}
 HINTS_APPLY = {"occupancy": 3, "num_worker_warps": 4}
 SAMPLES = 8  # of a tile, at most, that a block normalizes by statistics that it computes
 HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
-# Of channels whose gradients one block computes alone: elements of a tile, elements at most, and how many there must be
-ALONE_BLOCK, ALONE, MANY = 8192, 2**17, 64
+# Of rows whose gradients one block computes alone: bytes of a tile, elements at most, and how many there must be
+ALONE_BYTES, ALONE, MANY = 2**14, 2**17, 64
 HINTS_ALONE = {"occupancy": 2, "num_worker_warps": 8}
 
 
@@ -344,9 +345,16 @@ def _batch_norm_backward_kernel(
     ct.store(dX, index, tdx.astype(dX.dtype), allow_tma=False)
 
 
-def _place(r, i, steps):
-    """Index of tile `i` of a row of an array (R, B, S), of which `steps` are side by side."""
-    return r, i // steps, i % steps
+def _pair(A, B, r, i, steps, tile):
+    """Tile `i` of a row of A and of B (R, B, S), of which `steps` are side by side; the nearest if there is none."""
+    i = ct.minimum(ct.maximum(i, 0), ct.int32(ct.cdiv(A.shape[1], tile[1])) * steps - 1)
+    place = (r, i // steps, i % steps)
+    return _tile(A, place, tile), _tile(B, place, tile)
+
+
+def _added(total, t):
+    """A sum for each eight neighbours of a tile: it takes an eighth of the registers."""
+    return total + ct.sum(t.reshape((*total.shape, 8)), 3)
 
 
 @ct.kernel(**HINTS_ALONE)
@@ -367,17 +375,19 @@ def _batch_norm_backward_rows_kernel(
     TILE_S: ConstInt,
 ):
     """Gradients of a whole row of X (R, B, S), and of its weight and bias."""
-    r, tile = ct.bid(0), (1, TILE_B, TILE_S)
+    r, tile, narrow = ct.bid(0), (1, TILE_B, TILE_S), (1, TILE_B, TILE_S // 8)
     steps = ct.int32(ct.cdiv(X.shape[2], TILE_S))
     tiles = ct.int32(ct.cdiv(X.shape[1], TILE_B)) * steps
     mean = _load(Mean, (r,), (1,)).reshape((1, 1, 1))
     rstd = ct.rsqrt(_load(Var, (r,), (1,)).reshape((1, 1, 1)) + EPS)
-    tdw = ct.zeros(tile, ct.float32)
-    tdb = ct.zeros(tile, ct.float32)
+    tdy, tx = _pair(dY, X, r, 0, steps, tile)
+    tdw = ct.zeros(narrow, ct.float32)
+    tdb = ct.zeros(narrow, ct.float32)
     for i in range(tiles):
-        tdy = _load(dY, _place(r, i, steps), tile)
-        tdw = tdw + tdy * (_load(X, _place(r, i, steps), tile) - mean)
-        tdb = tdb + tdy
+        product = tdy.astype(ct.float32) * (tx.astype(ct.float32) - mean)
+        tdw, tdb = _added(tdw, product), _added(tdb, tdy.astype(ct.float32))
+        # The next tiles are on their way meanwhile
+        tdy, tx = _pair(dY, X, r, i + 1, steps, tile)
     tdw = ct.sum(tdw, (1, 2), keepdims=True) * rstd
     tdb = ct.sum(tdb, (1, 2), keepdims=True)
     slope = rstd
@@ -388,9 +398,11 @@ def _batch_norm_backward_rows_kernel(
         ct.store(dB, (r,), tdb.reshape((1,)).astype(dB.dtype), allow_tma=False)
     # What a change of the statistics takes away
     tilt, shift = slope * tdw * rstd * scale, slope * tdb * scale
-    for i in range(tiles):
-        place = _place(r, tiles - 1 - i, steps)  # what was read last is still in the cache
-        tdx = _load(dY, place, tile) * slope - (_load(X, place, tile) - mean) * tilt - shift
+    tdy, tx = _pair(dY, X, r, tiles - 1, steps, tile)
+    for i in range(tiles):  # backwards: what was read last is still in the cache
+        place = (r, (tiles - 1 - i) // steps, (tiles - 1 - i) % steps)
+        tdx = tdy.astype(ct.float32) * slope - (tx.astype(ct.float32) - mean) * tilt - shift
+        tdy, tx = _pair(dY, X, r, tiles - 2 - i, steps, tile)
         ct.store(dX, place, tdx.astype(dX.dtype), allow_tma=False)
 
 
@@ -417,11 +429,15 @@ def _rows(t):
 
 
 @functools.lru_cache(maxsize=4096)
-def _tiled(shape, strides, most=(BLOCK, BLOCK, BLOCK)):
+def _tiled(shape, strides, most=(BLOCK, BLOCK, BLOCK), block=BLOCK):
     """Powers of two for three axes, as much of memory in one piece as a block takes, and how many tiles of them."""
     tile = [1, 1, 1]
-    for d in sorted(range(3), key=lambda d: (strides[d], -d)):
-        tile[d] = min(_power_of_two(shape[d]), most[d], BLOCK // math.prod(tile))
+    order = sorted(range(3), key=lambda d: (strides[d], -d))
+    # Pieces of memory that begin anyhow, as images of 7 x 7 do, take more registers, and the more so if they are short
+    if any(stride % 8 for stride in strides if stride > 1):
+        block //= 2 if shape[order[0]] >= SHORT else 4
+    for d in order:
+        tile[d] = min(_power_of_two(shape[d]), most[d], block // math.prod(tile))
     return tuple(tile), [ct.cdiv(n, size) for n, size in zip(shape, tile, strict=True)]
 
 
@@ -464,12 +480,12 @@ def _apply(stream, x, y, moments, weight, bias, running, momentum, eps, keep):
     return mean, var
 
 
-def _normalize(stream, x, y, mean, var, weight, bias, eps, group):
+def _normalize(stream, x, y, mean, var, weight, bias, eps):
     """Write x, normalized by these statistics, to y."""
     a, b = _positions(x), _positions(y)
     w, v = (mean if t is None else t for t in (weight, bias))  # the mean stands in for one that is not there
     tile, tiles = _tiled(a.shape, a.stride())
-    arguments = (a, b, mean, var, w, v, eps, weight is not None, bias is not None, group, *tile)
+    arguments = (a, b, mean, var, w, v, eps, weight is not None, bias is not None, 1, *tile)
     ct.launch(stream, (math.prod(tiles),), _batch_norm_kernel, arguments)
 
 
@@ -485,7 +501,7 @@ def _forward(x, weight, bias, running, training, momentum, eps, keep=False, out=
         with torch.cuda.device(x.device):
             stream = torch.cuda.current_stream(x.device)
             if not training:
-                _normalize(stream, x, y, mean, var, weight, bias, eps, 1)
+                _normalize(stream, x, y, mean, var, weight, bias, eps)
                 return y if out is None or direct else out.copy_(y), mean, var
             rows = _rows(x)
             tile, (blocks, *tiles) = _row_tiles(rows.shape, rows.stride())
@@ -528,13 +544,13 @@ def _totals(stream, columns, weight, dw, db, scale):
 
 
 @functools.lru_cache(maxsize=4096)
-def _alone(shape, strides):
+def _alone(shape, strides, itemsize):
     """Tile (B, S) of rows whose gradients a block each computes; None where rows are few, long or not in one piece."""
     r, b, s = shape
-    size = min(_power_of_two(s), ALONE_BLOCK)
     if r < MANY or b * s > ALONE or s < 32 or strides[2] != 1:
         return None
-    return min(_power_of_two(b), ALONE_BLOCK // size), size
+    block = ALONE_BYTES // itemsize
+    return _tiled(shape, strides, (1, block, block), block)[0][1:]
 
 
 class _BatchNorm(torch.autograd.Function):
@@ -557,7 +573,7 @@ class _BatchNorm(torch.autograd.Function):
             # Running statistics do not change with x
             scale = x.shape[1] / x.numel() if training else 0.0
             rows = _rows(x)
-            tile = _alone(rows.shape, rows.stride())
+            tile = _alone(rows.shape, rows.stride(), x.element_size())
             if tile is not None:
                 # The mean stands in for what is not there
                 vectors = (mean if t is None else t for t in (weight, dw, db))

@@ -56,6 +56,7 @@ CONFIGS = {
 }
 MOVED = 4096  # elements that a block copies where x must be padded
 DEPTHWISE_TILE = (8, 8, 64)  # rows, columns and channels of a block where each channel has a filter of its own
+DEPTHWISE_BYTES, DEPTHWISE_ROWS = 4096, 14  # of a row of such a block, and rows, where those of a filter are neighbours
 
 
 @ct.kernel
@@ -184,6 +185,77 @@ def _conv2d_depthwise_kernel(
     place = (n, row, columns, channels)
     stored = known & (row < out_height) & (columns < out_width)
     ct.scatter(Out, place, tacc.astype(Out.dtype), mask=stored, check_bounds=False)
+
+
+@ct.kernel(occupancy=2)
+def _conv2d_depthwise_rows_kernel(
+    X: ct.IndexedWithInt64,
+    Weight,
+    Out: ct.IndexedWithInt64,
+    rows: int,
+    BEFORE: ct.Constant,
+    KERNEL: ct.Constant,
+    STRIDE: ct.Constant,
+    DILATION: ct.Constant,
+    TILE: ct.Constant,
+):
+    """The same for filters whose few rows are neighbours, Weight (C, taps): each row of X is loaded once for them."""
+    TILE_W, TILE_C = TILE
+    KERNEL_H, KERNEL_W = KERNEL
+    CENTER = KERNEL_W // 2
+    # Only places in memory need more than 32 bits.
+    height, width, count = ct.int32(X.shape[1]), ct.int32(X.shape[2]), ct.int32(X.shape[3])
+    out_height, out_width = ct.int32(Out.shape[1]), ct.int32(Out.shape[2])
+    tiles_h, tiles_w, tiles_c = ct.cdiv(out_height, rows), ct.cdiv(out_width, TILE_W), ct.cdiv(count, TILE_C)
+    tile, c = ct.bid(0) // tiles_c, ct.bid(0) % tiles_c
+    tile, w = tile // tiles_w, tile % tiles_w
+    n, first = tile // tiles_h, tile % tiles_h * rows
+    columns = (w * TILE_W + ct.arange(TILE_W, dtype=ct.int32))[:, None]
+    channels = (c * TILE_C + ct.arange(TILE_C, dtype=ct.int32))[None, :]
+    known = channels < count
+
+    def load(row, tap):
+        y = row + (KERNEL_H - 1 - BEFORE[0])
+        x = columns * STRIDE[1] + (tap * DILATION[1] - BEFORE[1])
+        inside = known & (y >= 0) & (y < height) & (x >= 0) & (x < width)
+        return ct.gather(X, (n, y, x, channels), mask=inside, padding_value=0, check_bounds=False)
+
+    def load_sides(row):
+        sides = ()
+        for tap in ct.static_iter(range(KERNEL_W)):
+            if ct.static_eval(tap != CENTER):
+                sides = (*sides, load(row, tap))
+        return sides
+
+    # Rows are on their way well before they are used; the columns beside their own are those of other threads then.
+    row = first - (KERNEL_H - 1)
+    centers = (load(row, CENTER), load(row + 1, CENTER), load(row + 2, CENTER))
+    taps = ()
+    for tap in ct.static_iter(range(KERNEL_H * KERNEL_W)):
+        tweight = ct.gather(Weight, (channels, tap), mask=known, padding_value=0, check_bounds=False)
+        taps = (*taps, tweight.astype(ct.float32))
+    sides = load_sides(row)
+    sums = ()  # of the rows of the result that the next row of X reaches, too
+    for _ in ct.static_iter(range(KERNEL_H - 1)):
+        sums = (*sums, ct.zeros(TILE, ct.float32))
+    for row in range(first - (KERNEL_H - 1), ct.minimum(first + rows, out_height)):
+        line = ()
+        for tx in ct.static_iter((*sides[:CENTER], centers[0], *sides[CENTER:])):
+            line = (*line, tx.astype(ct.float32))
+        centers = (*centers[1:], load(row + 3, CENTER))
+        sides = load_sides(row + 1)
+        reached = ()
+        for i in ct.static_iter(range(KERNEL_H)):
+            tacc = line[0] * taps[i * KERNEL_W]
+            if ct.static_eval(i > 0):
+                tacc = tacc + sums[i - 1]
+            for column in ct.static_iter(range(1, KERNEL_W)):
+                tacc = tacc + line[column] * taps[i * KERNEL_W + column]
+            reached = (*reached, tacc)
+        sums = reached[: KERNEL_H - 1]
+        place = (n, row, columns, channels)
+        stored = known & (columns < out_width) & (row >= first)
+        ct.scatter(Out, place, tacc.astype(Out.dtype), mask=stored, check_bounds=False)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -472,15 +544,31 @@ def _run(out, result, x, weight, *arguments):
             out.copy_(result)
 
 
+@functools.lru_cache(maxsize=4096)
+def _depthwise_tile(columns, channels, itemsize):
+    """Columns and channels of a tile, so that there are few of them."""
+    tiles = [(DEPTHWISE_BYTES // itemsize // size, size) for size in (256, 128, 64, 32)]
+    return min(tiles, key=lambda tile: _tiles(tile, (columns, channels)))
+
+
 def _convolve_depthwise(stream, x, weight, arrays, rest, geometry):
     """Convolve x where each channel has a filter of its own."""
     x, before = _last(x), geometry.before
     if x.stride(-1) != 1:
         x = _move(stream, x, x.new_empty((x.shape[0], *geometry.needed, x.shape[-1])), before)
         before = (0,) * len(before)
-    filters = weight.new_empty((weight[0].numel(), len(weight)), dtype=torch.float32).copy_(weight.flatten(1).mT)
     arrays = [_last(array) for array in arrays]
     *lines, rows, columns, channels = arrays[-1].shape
+    if geometry.stride[0] == geometry.dilation[0] == 1 < geometry.kernel[0] and max(geometry.kernel) <= 3:
+        tile = _depthwise_tile(columns, channels, x.element_size())
+        parts = ct.cdiv(rows, DEPTHWISE_ROWS)
+        tiles = math.prod(lines) * parts * _tiles(tile, (columns, channels))
+        kernel = _conv2d_depthwise_rows_kernel
+        arguments = (x, weight.flatten(1), *arrays, *rest, ct.cdiv(rows, parts))
+        constants = (before, geometry.kernel, geometry.stride, geometry.dilation, tile)
+        ct.launch(stream, (tiles,), kernel, (*arguments, *constants))
+        return
+    filters = weight.new_empty((weight[0].numel(), len(weight)), dtype=torch.float32).copy_(weight.flatten(1).mT)
     tiles = math.prod(lines) * _tiles(DEPTHWISE_TILE, (rows, columns, channels))
     kernel = _conv2d_depthwise_kernel
     arguments = (x, filters, *arrays, *rest)

@@ -45,6 +45,7 @@ CONFIGS = {
             _Config((128, 256, 64)),
             _Config((256, 128, 64), persistent=True),
             _Config((128, 128, 64)),
+            _Config((256, 64, 64), persistent=True),
             _Config((256, 64, 64)),
             _Config((128, 64, 64)),
             _Config((64, 64, 64)),

@@ -1,5 +1,6 @@
 """cuTile backend of cross_entropy."""
 
+import functools
 import math
 from typing import Any
 
@@ -13,20 +14,22 @@ ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
 LOG2E = math.log2(math.e)
-SHORT = 16384  # bytes of a row, at most, that is held in registers
-BLOCK = 16384  # bytes of the rows of a block, where several are that short
-TILE_SHORT = 2048  # bytes of such a row in a tile
+# Of a row that is held in registers, by what holds it: bytes of it at most, of all rows of a block, and of a tile. A
+# warp that has a row to itself waits for no other one; it needs rows that are read 16 bytes at a time
+HELD = {"warp": (8192, 32768, 512), "block": (16384, 16384, 2048)}
 # Of a longer row, by whether it is read 16 bytes at a time: bytes of a tile, tiles under way at once, and neighbours
 # that share a maximum, which one thread reads
 LONG = {True: (4096, 4, 8), False: (1024, 4, 1)}
-TILE_SUM = 4096  # sums of blocks at once, where one block adds all up
-HINTS = {  # by whether a row is short; measured on sm_90
-    True: {"occupancy": ct.ByTarget(sm_90=8, default=4), "num_worker_warps": 4},
-    False: {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 4},
+TILE_SUM = 8192  # sums of blocks at once, where one block adds all up
+HINTS = {  # by what holds a row; measured on sm_90
+    "warp": {"occupancy": ct.ByTarget(sm_90=5, default=4), "num_worker_warps": 4},
+    "block": {"occupancy": ct.ByTarget(sm_90=8, default=4), "num_worker_warps": 4},
+    "long": {"occupancy": ct.ByTarget(sm_90=6, default=4), "num_worker_warps": 4},
 }
 HINTS_SUM = {"occupancy": 1, "num_worker_warps": 8}
-TILE_BACKWARD = 4096  # elements of a row in a block, at most
-HINTS_BACKWARD = {"occupancy": 8, "num_worker_warps": 4}
+TILE_BACKWARD = 1024  # elements of a row in a tile, at most
+TILES_BACKWARD = 2  # of a block, at most
+HINTS_BACKWARD = {"occupancy": ct.ByTarget(sm_90=12, default=8), "num_worker_warps": 4}
 
 
 def _exp(t):
@@ -36,6 +39,13 @@ def _exp(t):
 def _exp_below(tx, base):
     """Exponentials of a tile less a maximum; `base` is LOG2E times this: one instruction scales and subtracts."""
     return ct.exp2(tx.astype(ct.float32) * LOG2E - base, flush_to_zero=True)
+
+
+def _gather(X, place, inside, EXACT):
+    """Elements of X; -inf outside, unless all are inside."""
+    if EXACT:
+        return ct.gather(X, place, check_bounds=False)
+    return ct.gather(X, place, mask=inside, padding_value=-math.inf, check_bounds=False)
 
 
 def _store(Loss, Lse, Count, rows, target, logit, lse, mean, ignore_index, SMOOTHING, REDUCE):
@@ -54,7 +64,7 @@ def _store(Loss, Lse, Count, rows, target, logit, lse, mean, ignore_index, SMOOT
     ct.store(Lse, (i,), lse, allow_tma=False)
 
 
-@ct.kernel(**HINTS[True])
+@ct.kernel
 def _cross_entropy_short_kernel(
     X: ct.IndexedWithInt64,
     Target,
@@ -72,18 +82,14 @@ def _cross_entropy_short_kernel(
     """Losses of TILE_M rows of X (M, N), held in registers, and the logarithms of their sums of exponentials."""
     n = X.shape[1]
     rows = ct.bid(0) * TILE_M + ct.arange(TILE_M, dtype=ct.int32)
+    target = ct.gather(Target, rows)  # before the row, so that its logit is there in time
     columns, insides = (), ()
     for j in ct.static_iter(range(TILES)):
         columns += ((j * TILE_N + ct.arange(TILE_N, dtype=ct.int32))[None, :],)
         insides += ((rows < Lse.shape[0])[:, None] & (columns[j] < n),)  # all known before the first load
     txs = ()
     for j in ct.static_iter(range(TILES)):
-        if EXACT:
-            txs += (ct.gather(X, (rows[:, None], columns[j]), check_bounds=False),)
-        else:
-            place = (rows[:, None], columns[j])
-            txs += (ct.gather(X, place, mask=insides[j], padding_value=-math.inf, check_bounds=False),)
-    target = ct.gather(Target, rows)
+        txs += (_gather(X, (rows[:, None], columns[j]), insides[j], EXACT),)
     logit = ct.gather(X, (rows, target), padding_value=math.nan).astype(ct.float32)
 
     most = txs[0]
@@ -107,7 +113,8 @@ def _chunk(X, i, start, TILE_N, TILES, GROUP):
     txs = ()
     for k in ct.static_iter(range(TILES)):
         place = start + (k * TILE_N + ct.arange(TILE_N, dtype=ct.int32))
-        txs += (ct.gather(X, (i, place), check_bounds=False).reshape((TILE_N // GROUP, GROUP)),)
+        tx = ct.gather(X, (i, place), check_bounds=False)  # tw: ignore[TW215] of whole chunks only
+        txs += (tx.reshape((TILE_N // GROUP, GROUP)),)
     return txs
 
 
@@ -143,7 +150,7 @@ def _sum(txs, plain):
     return plain
 
 
-@ct.kernel(**HINTS[False])
+@ct.kernel
 def _cross_entropy_kernel(
     X: ct.IndexedWithInt64,
     Target,
@@ -211,23 +218,37 @@ def _cross_entropy_backward_kernel(
     SMOOTHING: ConstFloat,
     MEAN: ConstBool,
     TILE: ConstInt,
+    TILES: ConstInt,
+    EXACT: ConstBool,
 ):
     """Gradient of a part of a row of X (M, N): its softmax less the target, times the gradient of its loss."""
     n = X.shape[1]
-    parts = ct.int32(ct.cdiv(n, TILE))
-    i, j = ct.bid(0) // parts, ct.bid(0) % parts
-    tx = ct.load(X, (i, j), (1, TILE), allow_tma=False)  # what is beyond the end of the row is not stored
+    parts = ct.int32(ct.cdiv(n, TILE * TILES))
+    i, start = ct.bid(0) // parts, ct.int64(ct.bid(0) % parts) * (TILE * TILES)
     target = ct.load(Target, (i,), ())
     scale = ct.load(dLoss, (i,), ()).astype(ct.float32)
+    base = ct.load(Lse, (i,), ()) * LOG2E
+    lanes, insides = (), ()
+    for k in ct.static_iter(range(TILES)):
+        lanes += (k * TILE + ct.arange(TILE, dtype=ct.int32),)
+        insides += (lanes[k] < n - start,)
+    txs = ()
+    for k in ct.static_iter(range(TILES)):  # all under way before the first is needed
+        txs += (_gather(X, (i, start + lanes[k]), insides[k], EXACT),)
     if MEAN:
         scale = scale / ct.load(Count, (0,), ())
-    place = target - ct.int64(j) * TILE
-    place = ct.where((place >= 0) & (place < TILE), place, -1).astype(ct.int32)  # compared in one instruction each
-    tdx = _exp_below(tx, ct.load(Lse, (i,), ()) * LOG2E)
-    tdx = ct.where(ct.arange(TILE, dtype=ct.int32)[None, :] == place, tdx - (1.0 - SMOOTHING), tdx)
-    if SMOOTHING > 0:
-        tdx = tdx - SMOOTHING / n
-    ct.store(dX, (i, j), ct.where(target == ignore_index, 0.0, tdx * scale).astype(dX.dtype), allow_tma=False)
+    place = target - start
+    place = ct.where((place >= 0) & (place < TILE * TILES), place, -1).astype(ct.int32)  # compared in one instruction
+    for k in ct.static_iter(range(TILES)):
+        tdx = _exp_below(txs[k], base)
+        tdx = ct.where(lanes[k] == place, tdx - (1.0 - SMOOTHING), tdx)
+        if SMOOTHING > 0:
+            tdx = tdx - SMOOTHING / n
+        tdx = ct.where(target == ignore_index, 0.0, tdx * scale).astype(dX.dtype)
+        if EXACT:
+            ct.scatter(dX, (i, start + lanes[k]), tdx, check_bounds=False)
+        else:
+            ct.scatter(dX, (i, start + lanes[k]), tdx, mask=insides[k], check_bounds=False)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -238,28 +259,37 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def _short_tiles(m, n, itemsize):
-    """Rows of a block that holds them in registers, and length and number of the tiles of a row."""
-    tile_n = min(_power_of_two(n), TILE_SHORT // itemsize)
+@functools.cache
+def _kernel(holder):
+    """Kernel with the hints for what holds a row."""
+    kernel = _cross_entropy_short_kernel
+    if holder == "long":
+        kernel = _cross_entropy_kernel
+    return kernel.replace_hints(**HINTS[holder])
+
+
+def _plan(x):
+    """Choose (kernel, rows of a block, constants) for rows (M, N)."""
+    (m, n), itemsize = x.shape, x.element_size()
+    aligned = x.data_ptr() % 16 == 0 and x.stride(0) * itemsize % 16 == 0 and x.stride(1) == 1
+    wide = aligned and n % 16 == 0  # masks are for 16 elements at once
+    holder = "warp" if wide and n * itemsize <= HELD["warp"][0] else "block"
+    most, block, tile = HELD[holder]
+    if n * itemsize > most:
+        length, *others = LONG[aligned]
+        return _kernel("long"), 1, (length // itemsize, *others)
+    tile_n = min(_power_of_two(n), tile // itemsize)
     tiles = ct.cdiv(n, tile_n)
-    held = BLOCK // (itemsize * tile_n * _power_of_two(tiles))
-    return min(_power_of_two(m), max(held, 1)), tile_n, tiles
-
-
-def _long_tiles(x):
-    """Length and number of the tiles of a row that are under way at once, and neighbours that share a maximum."""
-    unit = 16 // x.element_size()  # elements in 16 bytes
-    length, *others = LONG[x.data_ptr() % 16 == 0 and x.stride(0) % unit == 0 and x.stride(1) == 1]
-    return length // x.element_size(), *others
+    tile_m = min(_power_of_two(m), block // (itemsize * tile_n * _power_of_two(tiles)))
+    return _kernel(holder), tile_m, (tile_m, tile_n, tiles, m % tile_m == 0 and n % tile_n == 0)
 
 
 def _forward(logits, target, ignore_index, smoothing, reduction, out=None):
     """The loss, and what its gradient needs: logarithms of the sums of exponentials, and how many rows count."""
     result = torch.empty(target.shape if reduction == "none" else (), dtype=logits.dtype, device=logits.device)
     x, classes = logits.reshape(-1, logits.shape[-1]), target.reshape(-1)
-    m, n = x.shape
-    short = n * x.element_size() <= SHORT
-    tile_m, *tiles = _short_tiles(m, n, x.element_size()) if short else (1, *_long_tiles(x))
+    m = x.shape[0]
+    kernel, tile_m, constants = _plan(x)
     blocks = ct.cdiv(m, tile_m)
     lse, sums, counts = torch.empty(m + 2 * blocks, dtype=torch.float32, device=x.device).split((m, blocks, blocks))
     count = torch.empty(1, dtype=torch.float32, device=x.device)
@@ -267,13 +297,9 @@ def _forward(logits, target, ignore_index, smoothing, reduction, out=None):
     losses = sums if reduced else result.view(-1)
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
-        arguments = (x, classes, losses, lse, counts, ignore_index, smoothing, reduced)
-        if m and short:
-            exact = m % tile_m == 0 and n % tiles[0] == 0
-            arguments = (*arguments, tile_m, *tiles, exact)
-            ct.launch(stream, (blocks,), _cross_entropy_short_kernel, arguments)
-        elif m:
-            ct.launch(stream, (blocks,), _cross_entropy_kernel, (*arguments, *tiles))
+        if m:
+            arguments = (x, classes, losses, lse, counts, ignore_index, smoothing, reduced, *constants)
+            ct.launch(stream, (blocks,), kernel, arguments)
         if reduced:
             arguments = (sums, counts, result.view(1), count, reduction == "mean", TILE_SUM)
             ct.launch(stream, (1,), _cross_entropy_sum_kernel, arguments)
@@ -297,10 +323,11 @@ class _CrossEntropy(torch.autograd.Function):
         if x.shape[0]:
             dlosses = dloss.expand(target.shape).reshape(-1)
             tile = min(_power_of_two(x.shape[1]), TILE_BACKWARD)
-            blocks = x.shape[0] * ct.cdiv(x.shape[1], tile)
+            tiles = min(ct.cdiv(x.shape[1], tile), TILES_BACKWARD)
+            blocks, exact = x.shape[0] * ct.cdiv(x.shape[1], tile * tiles), x.shape[1] % (tile * tiles) == 0
             with torch.cuda.device(x.device):
                 stream = torch.cuda.current_stream(x.device)
-                arguments = (dlosses, count, x, classes, lse, dx, *ctx.constants, tile)
+                arguments = (dlosses, count, x, classes, lse, dx, *ctx.constants, tile, tiles, exact)
                 ct.launch(stream, (blocks,), _cross_entropy_backward_kernel, arguments)
         return dx.view(logits.shape), None, None, None, None
 

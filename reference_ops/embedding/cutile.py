@@ -1,6 +1,5 @@
 """cuTile backend of embedding."""
 
-import functools
 import math
 from typing import Any
 
@@ -13,11 +12,12 @@ ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
 
 TILE = 4096  # elements of a tile: whole rows, or a part of one
-TILE_N = 2048  # columns whose gradients a block adds up
-BLOCK = 1024  # elements that it has under way where there are fewer columns: several rows of them
+COLUMNS = 1024  # whose sums a block forms
+BLOCK = 1024  # elements that it has under way where there are fewer columns: of several rows
+RUN = 4  # of these rows, at most, that are added up
 SPAN = 256  # sorted indices that are added up beforehand where all of them are one
-HINTS_BACKWARD = {"num_worker_warps": 4, "occupancy": 8}
-HINTS_WIDE = {"num_worker_warps": 8, "occupancy": 4}  # of more columns than BLOCK
+ENOUGH = 4096  # blocks, of which each goes along whole rows
+HINTS_SUMS = {"num_worker_warps": 4, "occupancy": 8}  # from what the compiler reports
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {"num_worker_warps": 4, "occupancy": 8}  # from what the compiler reports
 
@@ -35,33 +35,41 @@ def _embedding_kernel(
     ct.store(Y, (i, j), ty, allow_tma=False)
 
 
-def _added(total, dY, Sources, begin, end, columns, TILE_M: ConstInt, ORDERED: ConstBool):
-    """Add to `total` rows of dY: those that Sources names from `begin` to `end`, or these themselves."""
-    for k in range(begin, end, TILE_M):
-        rows = k + ct.arange(TILE_M, dtype=ct.int32)
-        inside = rows < end
+def _summed(total, Rows, Order, begin, end, columns, ORDERED: ConstBool):
+    """`total` (R, K, N) and, K at a time, the Rows from `begin` to `end`, of which Order says where they are."""
+    ahead = ct.arange(total.shape[1], dtype=ct.int32)[None, :]
+    for k in range(0, ct.max(end - begin), total.shape[1]):
+        place = begin[:, None] + k + ahead
+        inside = place < end[:, None]
         if ORDERED:
-            rows = ct.gather(Sources, rows, mask=inside, padding_value=-1)
+            place = ct.gather(Order, place, mask=inside, padding_value=-1)
         else:
-            rows = ct.where(inside, rows, -1)
-        total = total + ct.gather(dY, (rows[:, None], columns[None, :])).astype(total.dtype)
+            place = ct.where(inside, place, -1)
+        total = total + ct.gather(Rows, (place[:, :, None], columns[None, None, :])).astype(total.dtype)
     return total
 
 
-@ct.kernel(**HINTS_BACKWARD)
+@ct.kernel(**HINTS_SUMS)
 def _embedding_spans_kernel(
-    dY: ct.IndexedWithInt64, Rows, Order, Sums: ct.IndexedWithInt64, SPAN: ConstInt, TILE_M: ConstInt, TILE_N: ConstInt
+    dY: ct.IndexedWithInt64,
+    Indices,
+    Order,
+    Sums: ct.IndexedWithInt64,
+    SPAN: ConstInt,
+    TILE_K: ConstInt,
+    TILE_N: ConstInt,
 ):
-    """Sums of dY over each whole SPAN of the sorted Rows that belongs to one row."""
+    """Sums of the rows for each whole SPAN of the sorted Indices in which all are one."""
     begin = ct.bid(0) * SPAN
-    if ct.load(Rows, (begin,), ()) == ct.load(Rows, (begin + SPAN - 1,), ()):
+    if ct.load(Indices, (begin,), ()) == ct.load(Indices, (begin + SPAN - 1,), ()):
         columns = ct.bid(1) * TILE_N + ct.arange(TILE_N, dtype=ct.int32)
-        total = ct.zeros((TILE_M, TILE_N), ct.float32)
-        total = _added(total, dY, Order, begin, begin + SPAN, columns, TILE_M, True)
-        ct.scatter(Sums, (ct.bid(0), columns), ct.sum(total, 0).astype(Sums.dtype))
+        first = ct.full((1,), begin, ct.int32)
+        total = ct.zeros((1, TILE_K, TILE_N), ct.float32)
+        total = _summed(total, dY, Order, first, first + SPAN, columns, True)
+        ct.scatter(Sums, (ct.bid(0), columns), ct.sum(total, (0, 1)))
 
 
-@ct.kernel(**HINTS_BACKWARD)
+@ct.kernel(**HINTS_SUMS)
 def _embedding_backward_kernel(
     dY: ct.IndexedWithInt64,
     Ends,
@@ -70,23 +78,27 @@ def _embedding_backward_kernel(
     dW: ct.IndexedWithInt64,
     padding: ct.ScalarInt64,
     SPAN: ConstInt,
-    TILE_M: ConstInt,
-    TILE_N: ConstInt,
+    TILE: ct.Constant,
 ):
     """Each row of dW: the sum of the rows of dY in Order up to its own of Ends; those of whole spans are in Sums."""
-    columns = ct.bid(1) * TILE_N + ct.arange(TILE_N, dtype=ct.int32)
-    for row in range(ct.bid(0), ct.int32(dW.shape[0]), ct.num_blocks(0)):
-        begin, end = ct.int32(ct.load(Ends, (row,), ())), ct.int32(ct.load(Ends, (row + 1,), ()))
-        if row == padding:
-            end = begin
-        first, last = ct.cdiv(begin, SPAN), end // SPAN
-        middle = ct.minimum(first * SPAN, end)
-        total = ct.zeros((TILE_M, TILE_N), ct.float32)
-        total = _added(total, dY, Order, begin, middle, columns, TILE_M, True)
-        total = _added(total, dY, Order, ct.maximum(last * SPAN, middle), end, columns, TILE_M, True)
-        spans = ct.zeros((TILE_M, TILE_N), ct.float32)
-        spans = _added(spans, Sums, Order, first, last, columns, TILE_M, False)
-        ct.scatter(dW, (row, columns), (ct.sum(total, 0) + ct.sum(spans, 0)).astype(dW.dtype))
+    parts = ct.int32(ct.cdiv(dW.shape[1], TILE[2]))
+    rows = ct.bid(0) * TILE[0] + ct.arange(TILE[0], dtype=ct.int32)
+    begin, end = ct.gather(Ends, rows).astype(ct.int32), ct.gather(Ends, rows + 1).astype(ct.int32)
+    end = ct.where(rows == padding, begin, ct.maximum(begin, end))  # beyond the last row there is no end
+    empty = ct.max(end - begin) == 0  # as most rows of a large table are
+    first, last = ct.cdiv(begin, SPAN), end // SPAN
+    middle = ct.minimum(first * SPAN, end)
+    for j in range(ct.bid(1), parts, ct.num_blocks(1)):
+        columns = j * TILE[2] + ct.arange(TILE[2], dtype=ct.int32)
+        place = (rows[:, None], columns[None, :])
+        if TILE[0] == 1 and empty:
+            ct.scatter(dW, place, ct.zeros((TILE[0], TILE[2]), dW.dtype))
+        else:
+            total = ct.zeros((TILE[0], TILE[1], TILE[2]), ct.float32)
+            total = _summed(total, dY, Order, begin, middle, columns, True)
+            total = _summed(total, dY, Order, ct.maximum(last * SPAN, middle), end, columns, True)
+            total = _summed(total, Sums, Order, first, last, columns, False)
+            ct.scatter(dW, place, ct.sum(total, 1).astype(dW.dtype))
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -97,29 +109,26 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-@functools.cache
-def _hinted(kernel, wide):
-    """Kernel with the hints for rows longer than BLOCK, or others."""
-    return kernel.replace_hints(**(HINTS_WIDE if wide else HINTS_BACKWARD))
-
-
 def _sum_rows(dy, index, dw, padding):
     """Write to each row of `dw` the sum of the rows of `dy` whose index it is."""
     (v, n), m = dw.shape, index.numel()
-    rows, order = torch.sort(index, stable=True)
-    ends = torch.searchsorted(rows, torch.arange(v + 1, dtype=rows.dtype, device=rows.device))
-    spans, tile_n = m // SPAN, min(_power_of_two(n), TILE_N)
-    tile = (min(_power_of_two(m), max(1, BLOCK // tile_n)), tile_n)
+    indices, order = torch.sort(index.int(), stable=True)
+    ends = torch.searchsorted(indices, torch.arange(v + 1, dtype=torch.int32, device=index.device))
+    spans, tile_n = m // SPAN, min(_power_of_two(n), COLUMNS)
+    room = BLOCK // tile_n
+    tile_m = max(1, room // RUN)
+    while ct.cdiv(v, tile_m) > MAX_BLOCKS:
+        tile_m *= 2
+    parts, blocks, tile = ct.cdiv(n, tile_n), ct.cdiv(v, tile_m), (tile_m, min(room, RUN), tile_n)
     sums = torch.empty((max(spans, 1), n), dtype=torch.promote_types(dy.dtype, torch.float32), device=dy.device)
     with torch.cuda.device(dy.device):
-        stream, parts = torch.cuda.current_stream(dy.device), ct.cdiv(n, tile_n)
+        stream = torch.cuda.current_stream(dy.device)
         if spans:
-            arguments = (dy, rows, order, sums, SPAN, *tile)
-            kernel = _hinted(_embedding_spans_kernel, tile_n > BLOCK)
-            ct.launch(stream, (spans, parts), kernel, arguments)
-        arguments = (dy, ends, order, sums, dw, padding, SPAN, *tile)
-        kernel = _hinted(_embedding_backward_kernel, tile_n > BLOCK)
-        ct.launch(stream, (min(v, MAX_BLOCKS), parts), kernel, arguments)
+            arguments = (dy, indices, order, sums, SPAN, room, tile_n)
+            ct.launch(stream, (spans, parts), _embedding_spans_kernel, arguments)
+        arguments = (dy, ends, order, sums, dw, padding, SPAN, tile)
+        grid = (blocks, min(parts, ct.cdiv(ENOUGH, blocks)))
+        ct.launch(stream, grid, _embedding_backward_kernel, arguments)
 
 
 def _forward(index, weight, out=None):

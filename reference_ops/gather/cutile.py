@@ -13,7 +13,7 @@ ConstInt = ct.Constant[int]
 
 # For a last axis of so many elements, at most: elements of a tile, those of them along this axis, and warps
 GATHERED = ((1024, 1024, 1024, 4), (4096, 2048, 1024, 4), (math.inf, 4096, 4096, 8))
-ADDED = ((512, 512, 512, 4), (math.inf, 1024, 1024, 4))
+ADDED = ((math.inf, 256, 256, 4),)
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
 HINTS = {"num_worker_warps": 4, "occupancy": 5}  # from what the compiler reports
 
@@ -29,42 +29,60 @@ def _tile_index(Y, TILE):
 
 
 def _places(Index, tile_index, DIM, TILE):
-    """Place of each element of this block's tile along every axis; along DIM it is what Index says."""
-    places = ()
+    """Place of each element of this block's tile along every axis, and the same with what Index says along DIM."""
+    own, said = (), ()
     for axis in ct.static_iter(range(len(TILE))):
         place = tile_index[axis] * TILE[axis] + ct.arange(TILE[axis], dtype=ct.int32)
-        place = place.reshape(ct.static_eval((1,) * axis + (TILE[axis],) + (1,) * (len(TILE) - axis - 1)))
-        if axis == DIM:
-            inside = place < Index.shape[axis]  # what else is padded is outside already
-            t = ct.load(Index, tile_index, TILE, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-            place = ct.where(inside, t, -1)
-        places += (place,)
-    return places
+        # The last axis of an array is the first of a tile, which neighbours in a warp go along: they load neighbours
+        own += (place.reshape(ct.static_eval((TILE[axis],) + (1,) * axis)),)
+    t = ct.gather(Index, own, padding_value=-1)
+    for axis in ct.static_iter(range(len(TILE))):
+        said += (t if axis == DIM else own[axis],)
+    return own, said
+
+
+def _taken(X, Index, Y, DIM, TILE):
+    """Y = the elements of X, each from where Index says along DIM."""
+    own, said = _places(Index, _tile_index(Y, TILE), DIM, TILE)
+    ct.scatter(Y, own, ct.gather(X, said, padding_value=math.nan))
 
 
 @ct.kernel(**HINTS)
-def _gather_kernel(
+def _gather_kernel(X, Index, Y, DIM: ConstInt, SHAPE: ct.Constant):
+    _taken(X, Index, Y, DIM, SHAPE)
+
+
+@ct.kernel(**HINTS)
+def _gather_wide_kernel(
     X: ct.IndexedWithInt64, Index: ct.IndexedWithInt64, Y: ct.IndexedWithInt64, DIM: ConstInt, SHAPE: ct.Constant
 ):
-    """Y = the elements of X, each from where Index says along DIM."""
-    index = _tile_index(Y, SHAPE)
-    ty = ct.gather(X, _places(Index, index, DIM, SHAPE), padding_value=math.nan)
-    ct.store(Y, index, ty, allow_tma=False)
+    """The same for arrays of 2^31 elements or more, which need wider indices."""
+    _taken(X, Index, Y, DIM, SHAPE)
+
+
+def _added(Y, Index, X, DIM, TILE):
+    """Add the elements of X to Y, each where Index says along DIM."""
+    own, said = _places(Index, _tile_index(X, TILE), DIM, TILE)
+    # Sums have no order among them; with one each would wait for all memory
+    ct.atomic_add(Y, said, ct.gather(X, own).astype(Y.dtype), memory_order=ct.MemoryOrder.RELAXED)
 
 
 @ct.kernel(**HINTS)
-def _gather_backward_kernel(
+def _gather_backward_kernel(Y, Index, X, DIM: ConstInt, SHAPE: ct.Constant):
+    _added(Y, Index, X, DIM, SHAPE)
+
+
+@ct.kernel(**HINTS)
+def _gather_backward_wide_kernel(
     Y: ct.IndexedWithInt64, Index: ct.IndexedWithInt64, X: ct.IndexedWithInt64, DIM: ConstInt, SHAPE: ct.Constant
 ):
-    """Add the elements of X to Y, each where Index says along DIM."""
-    index = _tile_index(X, SHAPE)
-    tx = ct.load(X, index, SHAPE, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-    places = _places(Index, index, DIM, SHAPE)
-    # Sums have no order among them; with one each would wait for all memory
-    ct.atomic_add(Y, places, tx.astype(Y.dtype), memory_order=ct.MemoryOrder.RELAXED)
+    """The same for arrays of 2^31 elements or more, which need wider indices."""
+    _added(Y, Index, X, DIM, SHAPE)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+_KERNELS = (_gather_kernel, _gather_wide_kernel)
+_KERNELS_BACKWARD = (_gather_backward_kernel, _gather_backward_wide_kernel)
 
 
 def _power_of_two(n):
@@ -76,6 +94,14 @@ def _power_of_two(n):
 def _hinted(kernel, warps):
     """Kernel with so many warps in a block."""
     return kernel.replace_hints(num_worker_warps=warps)
+
+
+def _is_wide(tensor):
+    """Whether 32 bits are too few for the places of its elements."""
+    span = 0
+    for n, step in zip(tensor.shape, tensor.stride(), strict=True):
+        span += n * step
+    return span >= 2**31
 
 
 @functools.lru_cache(maxsize=4096)
@@ -109,14 +135,19 @@ def _merged(dim, index, table, other):
     return along, *(t.as_strided(size, steps) for t, size, steps in views)
 
 
-def _launch(kernel, sizes, dim, index, table, other):
-    """Move elements between `other`, of the shape of `index`, and the places in `table` that it says."""
-    if index.ndim == 0:
-        dim, index, table, other = 0, index[None], table[None], other[None]
-    axis, index, table, other = _merged(dim, index, table, other)
-    kernel, tile, grid = _plan(kernel, sizes, tuple(index.shape))
+def _launch(kernels, sizes, axis, index, table, other):
+    """Move elements between `other` and the places in `table` that `index` says along this axis."""
+    wide = any(_is_wide(t) for t in (index, table, other))
+    kernel, tile, grid = _plan(kernels[wide], sizes, tuple(other.shape))
     with torch.cuda.device(table.device):
         ct.launch(torch.cuda.current_stream(table.device), grid, kernel, (table, index, other, axis, tile))
+
+
+def _move(kernels, sizes, dim, index, table, other):
+    """The same for an index of the shape of `other`, as few axes as possible."""
+    if index.ndim == 0:
+        dim, index, table, other = 0, index[None], table[None], other[None]
+    _launch(kernels, sizes, *_merged(dim, index, table, other))
 
 
 def _forward(x, dim, index, out=None):
@@ -125,7 +156,7 @@ def _forward(x, dim, index, out=None):
     direct = out is not None and out.is_contiguous() and out.untyped_storage().data_ptr() not in storages
     y = out if direct else torch.empty(index.shape, dtype=x.dtype, device=x.device)
     if y.numel():
-        _launch(_gather_kernel, GATHERED, dim, index, x, y)
+        _move(_KERNELS, GATHERED, dim, index, x, y)
     return y if out is None or direct else out.copy_(y)
 
 
@@ -143,7 +174,7 @@ class _Gather(torch.autograd.Function):
         shape, dim = ctx.constants
         dx = torch.zeros(shape, dtype=torch.promote_types(dy.dtype, torch.float32), device=dy.device)
         if dy.numel() and dx.numel():
-            _launch(_gather_backward_kernel, ADDED, dim, index, dx, dy)
+            _move(_KERNELS_BACKWARD, ADDED, dim, index, dx, dy)
         return dx.to(dy.dtype), None, None
 
 

@@ -17,44 +17,49 @@ ZERO = ct.PaddingMode.ZERO
 
 @dataclass(frozen=True)
 class _Config:
-    """Tiles (M, K) of a matrix that lies row by row, long ones first, and (K, M) of one that lies column by column."""
+    """Tile (M, K) of a matrix that lies row by row, (K, M) of one by columns, and the occupancy of either."""
 
-    rows: tuple[tuple[int, int], ...]
-    columns: tuple[int, int]
-    occupancy: int
+    tiles: tuple[tuple[int, int], tuple[int, int]]
+    occupancies: tuple[int, int]
 
     @functools.cached_property
-    def kernel(self):
+    def kernels(self):
         kernel = _gemv_kernel
-        return kernel.replace_hints(occupancy=self.occupancy)
+        return tuple(kernel.replace_hints(occupancy=occupancy) for occupancy in self.occupancies)
 
 
 # By the first major compute capability that they are for. Rows on sm_90 were measured, the rest is chosen by the bytes
 # in flight and the registers.
 CONFIGS = {
-    8: _Config(((4, 512),), (16, 128), 4),
-    9: _Config(((2, 4096), (4, 1024)), (32, 128), 4),
+    8: _Config(((4, 512), (16, 128)), (4, 4)),
+    9: _Config(((2, 1024), (32, 128)), (6, 4)),
 }
 WAVES = 4  # blocks for each that fits at once, where there are fewer rows than would fit and they are split
 COMBINED = 128  # rows whose splits a block adds up
+
+
+def _loaded(A, X, ms, ks, BY_ROWS):
+    """Tiles of A and X; gathered, because a load that pads has a branch around it, and these all go out at once."""
+    if BY_ROWS:
+        return ct.gather(A, (ms[:, None], ks[None, :])), ct.gather(X, ks)[None, :]
+    return ct.gather(A, (ks[:, None], ms[None, :])), ct.gather(X, ks)[:, None]
 
 
 @ct.kernel
 def _gemv_kernel(A, X, Partial, length: int, TILE: ct.Constant, BY_ROWS: ConstBool):
     """Partial (splits, M) = A (M, K), or (K, M), @ X (K), each split summed over `length` tiles of its own."""
     TILE_M, TILE_K = (TILE[0], TILE[1]) if BY_ROWS else (TILE[1], TILE[0])
-    tiles_m = ct.num_tiles(Partial, 1, (1, TILE_M))
-    m, split = ct.bid(0) % tiles_m, ct.bid(0) // tiles_m
+    m, split = ct.bid(0), ct.bid(1)
 
+    ms, ks = m * TILE_M + ct.arange(TILE_M, dtype=ct.int32), ct.arange(TILE_K, dtype=ct.int32)
     tacc = ct.zeros((TILE[0], TILE[1]), ct.float32)
-    for k in range(split * length, min((split + 1) * length, ct.num_tiles(X, 0, (TILE_K,)))):
-        tx = ct.load(X, (k,), (TILE_K,), padding_mode=ZERO).astype(ct.float32)
-        if BY_ROWS:
-            ta = ct.load(A, (m, k), TILE, padding_mode=ZERO).astype(ct.float32)
-            tacc = tacc + ta * tx[None, :]
-        else:
-            ta = ct.load(A, (k, m), TILE, padding_mode=ZERO).astype(ct.float32)
-            tacc = tacc + ta * tx[:, None]
+    first = split * length
+    ta, tx = _loaded(A, X, ms, first * TILE_K + ks, BY_ROWS)
+    for k in range(first + 1, min(first + length, ct.num_tiles(X, 0, (TILE_K,)))):
+        ta_next, tx_next = _loaded(A, X, ms, k * TILE_K + ks, BY_ROWS)  # under way while the last ones are added up
+        tacc = tacc + ta.astype(ct.float32) * tx.astype(ct.float32)
+        ta, tx = ta_next, tx_next
+    tacc = tacc + ta.astype(ct.float32) * tx.astype(ct.float32)
     tsum = ct.sum(tacc, axis=1) if BY_ROWS else ct.sum(tacc, axis=0)
     # TMA would write whole units of 16 bytes, beyond the end of a vector of another length
     ct.store(Partial, (split, m), tsum.astype(Partial.dtype).reshape((1, TILE_M)), allow_tma=False)
@@ -94,21 +99,20 @@ def _plan(device, rows, terms, by_rows):
     """Choose (kernel, tile, tiles, splits, tiles of K in each) for a matrix of this size."""
     properties = torch.cuda.get_device_properties(device)
     config = CONFIGS[max(major for major in CONFIGS if major <= properties.major)]
-    fitting = (tile for tile in config.rows if tile[1] <= terms)
-    tile = next(fitting, config.rows[-1]) if by_rows else config.columns
+    kernel, tile, occupancy = (items[not by_rows] for items in (config.kernels, config.tiles, config.occupancies))
     tile_m, tile_k = tile if by_rows else reversed(tile)
     tiles, steps = ct.cdiv(rows, tile_m), ct.cdiv(terms, tile_k)
-    fit = config.occupancy * properties.multi_processor_count
+    fit = occupancy * properties.multi_processor_count
     wanted = 1 if tiles >= fit else ct.cdiv(WAVES * fit, tiles)
     length = ct.cdiv(steps, min(wanted, steps, _MOST_SPLITS))
-    return config.kernel, tile, tiles, ct.cdiv(steps, length), length
+    return kernel, tile, tiles, ct.cdiv(steps, length), length
 
 
 def _multiply(a, x, out):
     """Multiply a (M, K) by x into out (M), in parts where a grid does not reach."""
     by_rows = a.stride(1) == 1
     kernel, tile, tiles, splits, length = _plan(a.device, *a.shape, by_rows)
-    if tiles * splits > _MOST_BLOCKS:
+    if tiles > _MOST_BLOCKS:
         for part, result in zip(a.tensor_split(2), out.tensor_split(2), strict=True):
             _multiply(part, x, result)
         return
@@ -116,7 +120,7 @@ def _multiply(a, x, out):
     if splits > 1:
         partial = a.new_empty((splits, a.shape[0]), dtype=torch.float32)
     stream = torch.cuda.current_stream(a.device)
-    ct.launch(stream, (tiles * splits,), kernel, (a if by_rows else a.mT, x, partial, length, tile, by_rows))
+    ct.launch(stream, (tiles, splits), kernel, (a if by_rows else a.mT, x, partial, length, tile, by_rows))
     if splits > 1:
         arguments = (partial, out, 1 << (splits - 1).bit_length(), COMBINED)
         kernel = _gemv_combine_kernel

@@ -15,15 +15,20 @@ ConstBool = ct.Constant[bool]
 
 BLOCK = 4096  # elements of a tile
 PIECE = 128  # positions side by side from which on a tile has one row
+SHORT = 256  # elements, less than which are a short piece of memory
 WHOLE = 16  # tiles of a row, at most, that one block normalizes alone
 BLOCKS = 1024  # that sum, at least, where the input is large enough
 PARTS = 128  # of one sum, at most
 SUMS = 2048  # of parts that a block adds up at once
 COLUMNS = 8  # of such sums, where they are those of channels: as many as memory reads in one piece
 HINTS_SUMS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
-HINTS_MOMENTS = {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8}
+HINTS_ROWS = {"occupancy": 2, "num_worker_warps": 8}
+HINTS_MOMENTS = {"occupancy": ct.ByTarget(sm_90=4, default=2), "num_worker_warps": 8}
 HINTS = {"occupancy": 8, "num_worker_warps": 8}
 HINTS_BACKWARD = {"occupancy": 4, "num_worker_warps": 8}
+# Of rows whose gradients one block computes alone: bytes of a tile, elements at most, and how many there must be
+ALONE_BYTES, ALONE, MANY = 2**14, 2**18, 64
+HINTS_ALONE = {"occupancy": 2, "num_worker_warps": 8}
 
 
 def _tile(A, index, tile):
@@ -71,7 +76,7 @@ def _moments(X, r, begin, end, TILE_R: ConstInt, TILE_B: ConstInt, TILE_S: Const
     return count, pivot + shift, square
 
 
-@ct.kernel(**HINTS_SUMS)
+@ct.kernel(**HINTS_ROWS)
 def _group_norm_rows_kernel(
     X: ct.IndexedWithInt64,
     Y: ct.IndexedWithInt64,
@@ -127,19 +132,6 @@ def _group_norm_moments_kernel(
     ct.store(Moments, (2, r, part), square[None], allow_tma=False)
 
 
-@ct.kernel
-def _group_norm_statistics_kernel(Moments, Mean, Var, TILE_R: ConstInt, TILE_P: ConstInt):
-    """Mean and variance of each row from those of its parts (3, R, parts)."""
-    r, tile = ct.bid(0), (1, TILE_R, TILE_P)
-    counts, means = _load(Moments, (0, r, 0), tile), _load(Moments, (1, r, 0), tile)
-    count = ct.sum(counts, 2)
-    mean = ct.sum(counts * means, 2) / count
-    shift = means - mean[:, :, None]
-    square = ct.sum(_load(Moments, (2, r, 0), tile) + counts * shift * shift, 2)
-    ct.store(Mean, (r,), mean.reshape((TILE_R,)), allow_tma=False)
-    ct.store(Var, (r,), (square / count).reshape((TILE_R,)), allow_tma=False)
-
-
 def _tile_of(A, block, GROUP: ConstInt, TILE_N: ConstInt, TILE_C: ConstInt, TILE_S: ConstInt):
     """Index of a tile of A (N, C, S); its channels (1, C, 1); which statistics they have (N, C, 1)."""
     steps = ct.int32(ct.cdiv(A.shape[2], TILE_S))
@@ -151,29 +143,45 @@ def _tile_of(A, block, GROUP: ConstInt, TILE_N: ConstInt, TILE_C: ConstInt, TILE
 
 
 @ct.kernel(**HINTS)
-def _group_norm_kernel(
+def _group_norm_apply_kernel(
     X: ct.IndexedWithInt64,
     Y: ct.IndexedWithInt64,
-    Mean,
-    Var,
     W,
     B,
+    Moments,
+    Mean,
+    Var,
     EPS: ConstFloat,
     HAS_W: ConstBool,
     HAS_B: ConstBool,
+    KEEP: ConstBool,
     GROUP: ConstInt,
+    TILE_P: ConstInt,
     TILE_N: ConstInt,
     TILE_C: ConstInt,
     TILE_S: ConstInt,
 ):
-    """Normalize a tile of X (N, C, S)."""
+    """Normalize a tile of X (N, C, S) by the moments of parts of its rows (3, R, parts)."""
     # Backwards: what the sums read last is still in the cache
     block = ct.num_blocks(0) - 1 - ct.bid(0)
     index, channel, row = _tile_of(X, block, GROUP, TILE_N, TILE_C, TILE_S)
-    scale = ct.rsqrt(ct.gather(Var, row) + EPS)
+    tx = _tile(X, index, (TILE_N, TILE_C, TILE_S))
+    part = ct.arange(TILE_P, dtype=ct.int32)[None, None, :]
+    counts = ct.gather(Moments, (0, row, part)).astype(ct.float32)
+    means = ct.gather(Moments, (1, row, part)).astype(ct.float32)
+    count = ct.sum(counts, 2, keepdims=True)
+    mean = ct.sum(counts * means, 2, keepdims=True) / count
+    shift = means - mean
+    squares = ct.gather(Moments, (2, row, part)).astype(ct.float32)
+    square = ct.sum(squares + counts * shift * shift, 2, keepdims=True)
+    if KEEP and index[2] == 0:
+        first = (channel % GROUP == 0) & (channel < ct.int32(X.shape[1]))
+        ct.scatter(Mean, row, mean, mask=first)
+        ct.scatter(Var, row, square / count, mask=first)
+    scale = ct.rsqrt(square / count + EPS)
     if HAS_W:
         scale = scale * ct.gather(W, channel).astype(ct.float32)
-    ty = (_load(X, index, (TILE_N, TILE_C, TILE_S)) - ct.gather(Mean, row)) * scale
+    ty = (tx.astype(ct.float32) - mean) * scale
     if HAS_B:
         ty = ty + ct.gather(B, channel).astype(ct.float32)
     ct.store(Y, index, ty.astype(Y.dtype), allow_tma=False)
@@ -297,6 +305,85 @@ def _group_norm_backward_kernel(
     ct.store(dX, index, tdx.astype(dX.dtype), allow_tma=False)
 
 
+def _pair(A, B, r, i, steps, tile):
+    """Tile `i` of a row of A and of B (R, B, S), of which `steps` are side by side; the nearest if there is none."""
+    i = ct.minimum(ct.maximum(i, 0), ct.int32(ct.cdiv(A.shape[1], tile[1])) * steps - 1)
+    place = (r, i // steps, i % steps)
+    return _tile(A, place, tile), _tile(B, place, tile)
+
+
+def _added(total, t):
+    """A sum for each eight neighbours of a tile: it takes an eighth of the registers."""
+    return total + ct.sum(t.reshape((*total.shape, 8)), 3)
+
+
+@ct.kernel(**HINTS_ALONE)
+def _group_norm_backward_rows_kernel(
+    dY: ct.IndexedWithInt64,
+    X: ct.IndexedWithInt64,
+    dX: ct.IndexedWithInt64,
+    Mean,
+    Var,
+    W,
+    Sums: ct.IndexedWithInt64,
+    scale: float,
+    EPS: ConstFloat,
+    HAS_W: ConstBool,
+    GROUPS: ConstInt,
+    TILE_B: ConstInt,
+    TILE_S: ConstInt,
+):
+    """Gradient of a whole row of X (R, B, S); Sums (2, R, B) of dY times the normalized X, and of dY."""
+    r, tile, narrow = ct.bid(0), (1, TILE_B, TILE_S), (1, TILE_B, TILE_S // 8)
+    steps = ct.int32(ct.cdiv(X.shape[2], TILE_S))
+    tiles = ct.int32(ct.cdiv(X.shape[1], TILE_B)) * steps
+    mean = _load(Mean, (r,), (1,)).reshape((1, 1, 1))
+    rstd = ct.rsqrt(_load(Var, (r,), (1,)).reshape((1, 1, 1)) + EPS)
+    tdy, tx = _pair(dY, X, r, 0, steps, tile)
+
+    def slope_of(b):
+        if not HAS_W:
+            return rstd
+        member = (b * TILE_B + ct.arange(TILE_B, dtype=ct.int32))[None, :, None]
+        group = ct.int32(X.shape[1])
+        return ct.gather(W, r % GROUPS * group + member, mask=member < group).astype(ct.float32) * rstd
+
+    tilt = ct.zeros((1, TILE_B, 1), ct.float32)
+    shift = ct.zeros((1, TILE_B, 1), ct.float32)
+    for b in range(tiles // steps):
+        tdw = ct.zeros(narrow, ct.float32)
+        tdb = ct.zeros(narrow, ct.float32)
+        for s in range(steps):
+            product = tdy.astype(ct.float32) * (tx.astype(ct.float32) - mean)
+            tdw, tdb = _added(tdw, product), _added(tdb, tdy.astype(ct.float32))
+            # The next tiles are on their way meanwhile
+            tdy, tx = _pair(dY, X, r, b * steps + s + 1, steps, tile)
+        tdw = ct.sum(tdw, 2, keepdims=True) * rstd
+        tdb = ct.sum(tdb, 2, keepdims=True)
+        ct.store(Sums, (0, r, b), tdw.reshape((1, 1, TILE_B)), allow_tma=False)
+        ct.store(Sums, (1, r, b), tdb.reshape((1, 1, TILE_B)), allow_tma=False)
+        slope = slope_of(b)
+        tilt = tilt + tdw * slope
+        shift = shift + tdb * slope
+    # What a change of the statistics takes away
+    tilt = ct.sum(tilt, 1, keepdims=True) * rstd * scale
+    shift = ct.sum(shift, 1, keepdims=True) * scale
+    tdy, tx = _pair(dY, X, r, tiles - 1, steps, tile)
+    for i in range(tiles):  # backwards: what was read last is still in the cache
+        place = (r, (tiles - 1 - i) // steps, (tiles - 1 - i) % steps)
+        tdx = tdy.astype(ct.float32) * slope_of(place[1]) - (tx.astype(ct.float32) - mean) * tilt - shift
+        tdy, tx = _pair(dY, X, r, tiles - 2 - i, steps, tile)
+        ct.store(dX, place, tdx.astype(dX.dtype), allow_tma=False)
+
+
+@ct.kernel
+def _group_norm_columns_kernel(
+    Columns: ct.IndexedWithInt64, dW, dB, HAS_W: ConstBool, HAS_B: ConstBool, TILE_K: ConstInt, TILE_C: ConstInt
+):
+    """Add up Columns (2, K, C): the gradients of weight and bias."""
+    _channel_totals(Columns, ct.bid(0), dW, dB, HAS_W, HAS_B, TILE_K, TILE_C)
+
+
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -316,11 +403,15 @@ def _rows(t, group):
 
 
 @functools.lru_cache(maxsize=4096)
-def _tiled(shape, strides, most=(BLOCK, BLOCK, BLOCK)):
+def _tiled(shape, strides, most=(BLOCK, BLOCK, BLOCK), block=BLOCK):
     """Powers of two for three axes, as much of memory in one piece as a block takes, and how many tiles of them."""
     tile = [1, 1, 1]
-    for d in sorted(range(3), key=lambda d: (strides[d], -d)):
-        tile[d] = min(_power_of_two(shape[d]), most[d], BLOCK // math.prod(tile))
+    order = sorted(range(3), key=lambda d: (strides[d], -d))
+    # Pieces of memory that begin anyhow, as images of 7 x 7 do, take more registers, and the more so if they are short
+    if any(stride % 8 for stride in strides if stride > 1):
+        block //= 2 if shape[order[0]] >= SHORT else 4
+    for d in order:
+        tile[d] = min(_power_of_two(shape[d]), most[d], block // math.prod(tile))
     return tuple(tile), [ct.cdiv(n, size) for n, size in zip(shape, tile, strict=True)]
 
 
@@ -345,25 +436,21 @@ def _moments_of_parts(stream, rows):
     return moments
 
 
-def _statistics(stream, rows):
-    """Mean and biased variance of rows (R, B, S)."""
-    moments = _moments_of_parts(stream, rows)
-    _, r, parts = moments.shape
-    mean, var = (torch.empty(r, dtype=torch.float32, device=rows.device) for _ in range(2))
-    tile_p = _power_of_two(parts)
-    tile_r = min(_power_of_two(r), SUMS // tile_p)
-    kernel = _group_norm_statistics_kernel
-    ct.launch(stream, (ct.cdiv(r, tile_r),), kernel, (moments, mean, var, tile_r, tile_p))
-    return mean, var
-
-
-def _normalize(stream, x, y, mean, var, weight, bias, eps, group):
-    """Write x, normalized by these statistics, to y."""
+def _apply(stream, x, y, moments, weight, bias, eps, group, keep):
+    """Write x, normalized by these moments of parts, to y; the mean and biased variance where they are to be kept."""
     a, b = _positions(x), _positions(y)
-    w, v = (mean if t is None else t for t in (weight, bias))  # the mean stands in for one that is not there
-    tile, tiles = _tiled(a.shape, a.stride())
-    arguments = (a, b, mean, var, w, v, eps, weight is not None, bias is not None, group, *tile)
-    ct.launch(stream, (math.prod(tiles),), _group_norm_kernel, arguments)
+    _, r, parts = moments.shape
+    tile_p = _power_of_two(parts)
+    tile, tiles = _tiled(a.shape, a.stride(), (1, SUMS // tile_p, BLOCK))
+    mean = var = moments  # stand in for what is not there
+    if keep:
+        mean, var = (torch.empty(r, dtype=torch.float32, device=x.device) for _ in range(2))
+    w, v = (moments if t is None else t for t in (weight, bias))
+    arguments = (a, b, w, v, moments, mean, var, eps)
+    constants = (weight is not None, bias is not None, keep, group, tile_p, *tile)
+    kernel = _group_norm_apply_kernel
+    ct.launch(stream, (math.prod(tiles),), kernel, (*arguments, *constants))
+    return mean, var
 
 
 def _forward(x, weight, bias, eps, group, keep=False, out=None):
@@ -388,8 +475,8 @@ def _forward(x, weight, bias, eps, group, keep=False, out=None):
                 kernel = _group_norm_rows_kernel
                 ct.launch(stream, (blocks,), kernel, (*arguments, *constants))
             else:
-                mean, var = _statistics(stream, rows)
-                _normalize(stream, x, y, mean, var, weight, bias, eps, group)
+                moments = _moments_of_parts(stream, rows)
+                mean, var = _apply(stream, x, y, moments, weight, bias, eps, group, keep)
     return y if out is None or direct else out.copy_(y), mean, var
 
 
@@ -427,6 +514,28 @@ def _totals(stream, sums, columns, weight, dw, db, group, scale):
     return totals
 
 
+@functools.lru_cache(maxsize=4096)
+def _alone(shape, strides, itemsize):
+    """Tile (B, S) of rows whose gradients a block each computes; None where rows are few, long or not in one piece."""
+    r, b, s = shape
+    if r < MANY or b * s > ALONE or s < 32 or strides[2] != 1:
+        return None
+    block = ALONE_BYTES // itemsize
+    return _tiled(shape, strides, (1, block, block), block)[0][1:]
+
+
+def _columns(stream, sums, dw, db):
+    """Fill `dw` and `db` from sums (2, N, C) of samples."""
+    has_w, has_b = dw is not None, db is not None
+    if has_w or has_b:
+        _, n, c = sums.shape
+        tile_c = min(_power_of_two(c), COLUMNS)
+        tile_k = min(_power_of_two(n), SUMS // tile_c)
+        dw, db = (sums if t is None else t for t in (dw, db))  # stand in for those that are not there
+        arguments = (sums, dw, db, has_w, has_b, tile_k, tile_c)
+        ct.launch(stream, (ct.cdiv(c, tile_c),), _group_norm_columns_kernel, arguments)
+
+
 class _GroupNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, bias, eps, group):
@@ -444,6 +553,21 @@ class _GroupNorm(torch.autograd.Function):
         empty = torch.empty_like if x.numel() else torch.zeros_like
         dw, db = (None if t is None else empty(t) for t in (weight, bias))
         if x.numel():
+            tile = None
+            if x.is_contiguous():  # else rows would have to be copied
+                rows = _rows(x, group)
+                tile = _alone(rows.shape, rows.stride(), x.element_size())
+            if tile is not None:
+                sums = torch.empty((2, *rows.shape[:2]), dtype=torch.float32, device=x.device)
+                w = mean if weight is None else weight
+                arguments = (_rows(dy, group), rows, _rows(dx, group), mean, var, w, sums)
+                constants = (1 / (group * rows.shape[2]), eps, weight is not None, x.shape[1] // group, *tile)
+                with torch.cuda.device(x.device):
+                    stream = torch.cuda.current_stream(x.device)
+                    kernel = _group_norm_backward_rows_kernel
+                    ct.launch(stream, (len(rows),), kernel, (*arguments, *constants))
+                    _columns(stream, sums.view(2, *x.shape[:2]), dw, db)
+                return dx, dw, db, None, None
             a, tdy, tdx = (_positions(t) for t in (x, dy, dx))
             with torch.cuda.device(x.device):
                 stream = torch.cuda.current_stream(x.device)

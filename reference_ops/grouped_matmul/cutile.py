@@ -44,6 +44,7 @@ CONFIGS = {
         8: (_Config((128, 128, 32)), _Config((64, 64, 32))),
         9: (
             _Config((16, 64, 128), most_rows=16),
+            _Config((256, 256, 64), num_ctas=2, persistent=True),
             _Config((128, 256, 64)),
             _Config((128, 128, 64)),
             _Config((64, 128, 128)),
@@ -153,6 +154,8 @@ def _plan(device, itemsize, groups, rows, columns):
     size = ct.cdiv(rows, groups)
     for config in _configs(properties, itemsize):
         tiles = groups * ct.cdiv(size, config.tile[0]) * ct.cdiv(columns, config.tile[1])
+        if config.num_ctas > 1 and size < 4 * config.tile[0]:
+            continue  # too much of tiles as high as these would be beyond the ends of groups
         if size <= config.most_rows and config.suits(properties.multi_processor_count, size, tiles):
             break
     # Each group has at most one tile that is not full, and so have the rows after the last one.

@@ -154,15 +154,16 @@ def _linear_gelu_combine_kernel(
     Partial,
     Out,
     Bias,
-    SPLITS: ConstInt,
     TILE_N: ConstInt,
 ):
     """Out (batch, M, N) = the sum of Partial (batch, splits, M, N) over its splits, one part of a row to a block."""
     tiles_n = ct.num_tiles(Out, 2, (1, 1, TILE_N))
     row, n = ct.bid(0) // tiles_n, ct.bid(0) % tiles_n
     i, m = row // Out.shape[1], row % Out.shape[1]
-    tsplits = ct.load(Partial, (i, 0, m, n), (1, SPLITS, 1, TILE_N), padding_mode=ZERO).reshape((SPLITS, TILE_N))
-    tacc = ct.sum(tsplits, axis=0, keepdims=True)
+    tacc = ct.zeros((1, TILE_N), Partial.dtype)
+    for split in range(Partial.shape[1]):
+        tsplit = ct.load(Partial, (i, split, m, n), (1, 1, 1, TILE_N), padding_mode=ZERO, allow_tma=False)
+        tacc = tacc + tsplit.reshape((1, TILE_N))
     tacc = tacc + ct.load(Bias, (n,), (TILE_N,), padding_mode=ZERO).astype(ct.float32)[None, :]
     tout = _gelu(tacc)
     ct.store(Out, (i, m, n), tout.astype(Out.dtype).reshape((1, 1, TILE_N)))
@@ -172,16 +173,18 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _MOST_TILES = 2**24 - 1  # of one launch, as many as the blocks of a grid
 LEAST_STEPS = 8  # of a sum that is split, so that loading and multiplying overlap
 MOST_SPLITS = 128
-COMBINED = 4096  # elements that a block adds up
+COMBINED = 256  # elements of a row whose parts a block adds up
 _FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(device, itemsize, batch, rows, columns):
-    """Choose (kernel, blocks, tiles, constants) for a result of this size."""
+def _plan(device, itemsize, batch, rows, columns, terms):
+    """Choose (kernel, blocks, tiles, constants) for a result of this size, of sums of so many terms."""
     properties = torch.cuda.get_device_properties(device)
     for config in _configs(properties, itemsize):
         tiles = batch * ct.cdiv(rows, config.tile[0]) * ct.cdiv(columns, config.tile[1])
+        if config.num_ctas > 1 and terms <= config.tile[2]:
+            continue  # blocks of a pair wait for each other, which is long beside a single step
         if rows <= config.most_rows and config.suits(properties.multi_processor_count, rows, tiles):
             break
     blocks = min(tiles, properties.multi_processor_count // config.num_ctas) if config.persistent else tiles
@@ -263,8 +266,8 @@ def _near(x):
 def _launch(arrays, rest):
     """Launch on (A, B, ..., Out) of three dimensions, in parts where the grid or 32-bit strides do not reach."""
     device, itemsize = arrays[0].device, arrays[0].element_size()
-    batch, rows, columns = size = arrays[-1].shape
-    kernel, blocks, tiles, constants = _plan(device, itemsize, *size)
+    (batch, rows, columns), terms = arrays[-1].shape, arrays[0].shape[2]
+    kernel, blocks, tiles, constants = _plan(device, itemsize, batch, rows, columns, terms)
     far = any(x.stride(0) >= _FAR for x in arrays)
     if batch > 1 and (far or tiles > _MOST_TILES):
         for half in zip(*(x.tensor_split(2) for x in arrays), strict=True):
@@ -272,7 +275,7 @@ def _launch(arrays, rest):
         return
     if far:
         arrays = [_near(x) for x in arrays]
-    tile, parts, splits, length = _splits(device, itemsize, *size, arrays[0].shape[2])
+    tile, parts, splits, length = _splits(device, itemsize, batch, rows, columns, terms)
     with torch.cuda.device(device):
         stream = torch.cuda.current_stream(device)
         if splits == 1:
@@ -283,10 +286,9 @@ def _launch(arrays, rest):
         kernel = _linear_gelu_split_kernel
         ct.launch(stream, (parts * splits,), kernel, (A, B, partial, length, *tile))
         kernel = _linear_gelu_combine_kernel
-        height, width = (1 << (n - 1).bit_length() for n in (splits, columns))
-        width = min(COMBINED // height, width)
+        width = min(COMBINED, 1 << (columns - 1).bit_length())
         blocks = batch * rows * ct.cdiv(columns, width)
-        ct.launch(stream, (blocks,), kernel, (partial, *others, *rest, height, width))
+        ct.launch(stream, (blocks,), kernel, (partial, *others, *rest, width))
 
 
 @register_impl("linear_gelu", backend="cutile")

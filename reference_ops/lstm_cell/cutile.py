@@ -44,7 +44,8 @@ CONFIGS = {
             _Config((16, 16, 128), most_rows=16),
             _Config((128, 64, 64)),
             _Config((64, 64, 64), 4),
-            _Config((64, 32, 64), 4),
+            _Config((64, 32, 128), 4),
+            _Config((64, 16, 128), 4),
             _Config((64, 16, 64), 4),
         ),
         12: (_Config((64, 32, 64)), _Config((64, 16, 64))),
@@ -171,9 +172,7 @@ def _rows(x):
 
 def _gates(weight):
     """The weight (gates * H, K) of a layer as the kernel reads it, (gates, K, H)."""
-    weight = _readable(weight)
-    units, (row, column) = len(weight) // GATES, weight.stride()
-    return weight.as_strided((GATES, weight.shape[1], units), (units * row, column, row))
+    return _readable(weight).view(GATES, -1, weight.shape[1]).mT
 
 
 def _overruns(out):
@@ -211,7 +210,7 @@ def lstm_cell(
     _check_operands(**operands)
     _check_shapes(**{name: tuple(x.shape) for name, x in operands.items()})
     if out is None:
-        out = results = tuple(torch.empty(h.shape, dtype=h.dtype, device=h.device) for _ in range(2))
+        out = results = tuple(torch.empty_like(h, memory_format=torch.contiguous_format) for _ in range(2))
     elif len(out) != 2:
         raise ValueError(f"out is {len(out)} tensors; it must be 2, the next h and the next c")
     else:

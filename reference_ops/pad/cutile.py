@@ -1,7 +1,6 @@
 """cuTile backend of pad."""
 
 import functools
-import math
 from typing import Any
 
 import cuda.tile as ct
@@ -10,45 +9,48 @@ import torch
 from ..backend import register_impl
 
 TILE = 2048  # elements of a tile
-ROW = 1024  # of these along the last axis
-MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
-HINTS = {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=8, default=4)}
+PIECE = 2**30  # of a launch, at most; places along axes of as many fit into 32 bits
+HINTS = {"num_worker_warps": 4, "occupancy": ct.ByTarget(sm_90=7, default=4)}
 
 
-def _tile_index(Y, TILE):
-    """Index of this block's tile of Y."""
-    block, index = ct.bid(0), ()
-    for axis in ct.static_iter(range(Y.ndim - 1, -1, -1)):
-        blocks = ct.cdiv(Y.shape[axis], TILE[axis])
-        index = (block % blocks, *index)
-        block = block // blocks
-    return index
+def _pad(X, Y, begins, axes, VALUE, TILE, INT, UINT):
+    """Y, which is the result from the places `begins` on, = X, and VALUE where X has no such element.
 
-
-def _pad(X, Y, BEFORE, VALUE, TILE):
-    """Y[i] = X[i - BEFORE], and VALUE where X has no such element."""
-    index = _tile_index(Y, TILE)
-    places, sources = (), ()
-    for axis in ct.static_iter(range(Y.ndim)):
-        place = index[axis] * TILE[axis] + ct.arange(TILE[axis], dtype=ct.int32)
-        # The last axis of an array is the first of a tile, which neighbours in a warp go along: they load neighbours
-        place = place.reshape(ct.static_eval((TILE[axis],) + (1,) * axis))
-        places += (place,)
-        sources += (place - BEFORE[axis],)
-    ct.scatter(Y, places, ct.gather(X, sources, padding_value=VALUE))
+    Y is flat, so that stores are whole vectors whatever the length of a row.
+    """
+    first = ct.astype(ct.bid(0) * TILE, INT)
+    ahead, sources = ct.arange(TILE, dtype=UINT), ()
+    for axis in ct.static_iter(range(X.ndim - 1, -1, -1)):
+        n, before, factor, offset, shift = axes[axis]
+        first = first + begins[axis]
+        if axis == 0:
+            place = ct.astype(first, UINT) + ahead
+        else:
+            place = ct.astype(first % n, UINT) + ahead
+            first = first // n
+            # place // n: a division would take longer than memory does
+            ahead = (place * ct.astype(factor, UINT) + ct.astype(offset, UINT)) >> ct.astype(shift, UINT)
+            place = place - ahead * ct.astype(n, UINT)
+        sources = (place.astype(INT) - before, *sources)
+    ct.store(Y, (ct.bid(0),), ct.gather(X, sources, padding_value=VALUE), allow_tma=False)
 
 
 @ct.kernel
-def _pad_kernel(X, Y, BEFORE: ct.Constant, VALUE: ct.Constant, SHAPE: ct.Constant):
-    _pad(X, Y, BEFORE, VALUE, SHAPE)
+def _pad_kernel(X, Y, begins: tuple, axes: tuple, VALUE: ct.Constant, TILE: ct.Constant[int]):
+    _pad(X, Y, begins, axes, VALUE, TILE, ct.int32, ct.uint32)
 
 
 @ct.kernel
 def _pad_wide_kernel(
-    X: ct.IndexedWithInt64, Y: ct.IndexedWithInt64, BEFORE: ct.Constant, VALUE: ct.Constant, SHAPE: ct.Constant
+    X: ct.IndexedWithInt64,
+    Y,
+    begins: tuple[ct.ScalarInt64, ...],
+    axes: tuple[tuple[ct.ScalarInt64, ...], ...],
+    VALUE: ct.Constant,
+    TILE: ct.Constant[int],
 ):
-    """The same for arrays of 2^31 elements or more, which need wider indices."""
-    _pad(X, Y, BEFORE, VALUE, SHAPE)
+    """The same for longer axes and strides, which need wider indices."""
+    _pad(X, Y, begins, axes, VALUE, TILE, ct.int64, ct.uint64)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -58,51 +60,62 @@ _KERNELS = {
 }
 
 
-def _power_of_two(n):
-    """Smallest power of two that is at least `n`."""
-    return 1 << (n - 1).bit_length()
-
-
-def _is_wide(tensor):
-    """Whether 32 bits are too few for the places of its elements."""
-    span = 0
-    for n, step in zip(tensor.shape, tensor.stride(), strict=True):
-        span += n * step
-    return span >= 2**31
-
-
-def _merged(x, y, before):
-    """View both with as few axes as possible: neighbours are one where the second has no padding."""
-    axes = []  # (length in x, in y, stride in x, in y, elements before)
-    for n, m, step, stride, begin in zip(x.shape, y.shape, x.stride(), y.stride(), before, strict=True):
-        if axes and n == m and begin == 0 and axes[-1][2] == n * step:
-            wide_n, wide_m, _, _, wide_begin = axes.pop()
-            axes.append((wide_n * n, wide_m * n, step, stride, wide_begin * n))
+def _merged(shape, steps, before, sizes):
+    """Axes as (length with padding, elements before, length, stride): neighbours are one where the second has none."""
+    axes = []
+    for n, step, begin, size in zip(shape, steps, before, sizes, strict=True):
+        if axes and n == size and begin == 0 and axes[-1][3] == n * step and axes[-1][0] * n <= PIECE:
+            outer_size, outer_begin, outer_n, _ = axes.pop()
+            axes.append((outer_size * n, outer_begin * n, outer_n * n, step))
         else:
-            axes.append((n, m, step, stride, begin))
-    shape, out_shape, steps, strides, begins = zip(*axes, strict=True)
-    return x.as_strided(shape, steps), y.as_strided(out_shape, strides), begins
+            axes.append((size, begin, n, step))
+    return axes
+
+
+def _divisor(n):
+    """(factor, offset, shift), so that i // n is (i * factor + offset) >> shift for each i < n + TILE, in 32 bits."""
+    if n < TILE:
+        shift = ((n + TILE) * n).bit_length()
+        return 2**shift // n + 1, 0, shift
+    shift = (n + TILE).bit_length()
+    return 1, 2**shift - n, shift
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(shape):
-    """Tile of a result of this shape, and number of blocks."""
-    tile, room = [], TILE
-    for n in reversed(shape):
-        tile.insert(0, min(_power_of_two(n), room if tile else ROW))
-        room //= tile[0]
-    while (blocks := math.prod(ct.cdiv(n, t) for n, t in zip(shape, tile, strict=True))) > MAX_BLOCKS:
-        tile[0] *= 2
-    return tuple(tile), (blocks,)
+def _plan(shape, steps, before, sizes):
+    """Choose (kernel, shape and strides of the input with few axes, arguments for each of these)."""
+    sizes, before, shape, steps = zip(*_merged(shape, steps, before, sizes), strict=True)
+    axes = tuple((n, begin, *_divisor(n)) for n, begin in zip(sizes, before, strict=True))
+    return _KERNELS[max(*sizes, *steps) > PIECE], shape, steps, axes
+
+
+def _pieces(n):
+    """Start and length of pieces of n elements; the last n % 16 apart, so that the others are written as vectors."""
+    whole = n - n % 16 if n > 2**16 else n
+    for start in range(0, whole, PIECE):
+        yield start, min(PIECE, whole - start)
+    if whole < n:
+        yield whole, n - whole
+
+
+def _places(position, axes):
+    """Where an element of the result lies along each axis."""
+    places = ()
+    for size, *_ in reversed(axes):
+        places = (position % size, *places)
+        position //= size
+    return places
 
 
 def _launch(x, y, before, constant):
     """Write `x` to `y`, with elements `constant` around it."""
-    x, y, before = _merged(x, y, before)
-    tile, grid = _plan(tuple(y.shape))
-    kernel = _KERNELS[_is_wide(x) or _is_wide(y)]
+    kernel, shape, steps, axes = _plan(tuple(x.shape), x.stride(), before, tuple(y.shape))
+    x, y = x.as_strided(shape, steps), y.reshape(-1)
     with torch.cuda.device(x.device):
-        ct.launch(torch.cuda.current_stream(x.device), grid, kernel, (x, y, before, constant, tile))
+        stream = torch.cuda.current_stream(x.device)
+        for start, n in _pieces(y.numel()):
+            arguments = (x, y[start : start + n], _places(start, axes), axes, constant, TILE)
+            ct.launch(stream, (ct.cdiv(n, TILE),), kernel, arguments)
 
 
 @register_impl("pad", backend="cutile")

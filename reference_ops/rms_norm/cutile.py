@@ -16,6 +16,8 @@ ConstBool = ct.Constant[bool]
 ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
 BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
+PAIRED = (4, 6)  # such tiles of a row: these numbers are taken two at a time for the gradients
+UNIT = 128  # bytes that are neighbours in what is loaded then at once; they must divide the row
 HELD_BACKWARD = 49152  # words of 32 bits that a block holds for the gradients: of a row, its gradient, and the sums
 TILE_COLUMNS = 128  # width of a tile that walks down longer rows
 BLOCKS = 1024  # that sum the gradients of weight and bias then
@@ -142,11 +144,17 @@ def _rms_norm_long_kernel(
 
 
 def _held(A, i, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
-    """Rows as tiles in the dtype of A."""
+    """Rows of A (M, N), or (M, N / unit, unit), as tiles in its dtype."""
     # Through shared memory, where other warps load the next rows while these compute
     ts = ()
     for j in ct.static_iter(range(TILES)):
-        ts += (ct.load(A, (i, j), (TILE_M, TILE_N), padding_mode=ct.PaddingMode.ZERO),)
+        if A.ndim == 3:  # a whole tile by one instruction of theirs
+            unit = ct.static_eval(8 * UNIT // A.dtype.bitwidth)
+            tile = (TILE_M, TILE_N // unit, unit)
+            t = ct.load(A, (i, j, 0), tile, padding_mode=ct.PaddingMode.ZERO, latency=10).reshape((TILE_M, TILE_N))
+        else:
+            t = ct.load(A, (i, j), (TILE_M, TILE_N), padding_mode=ct.PaddingMode.ZERO, latency=10)
+        ts += (t,)
     return ts
 
 
@@ -185,7 +193,7 @@ def _rms_norm_backward_kernel(
         tws += (_weight(W, j, TILE_N, HAS_W),)
         tdws += (ct.zeros(tile, dW.dtype),)
         tdbs += (ct.zeros(tile, dB.dtype),)
-    rows, share = ct.cdiv(X.shape[0], TILE_M), ct.ones((1, 1), dW.dtype) / X.shape[1]
+    rows, share = ct.cdiv(X.shape[0], TILE_M), ct.ones((1, 1), dW.dtype) / dX.shape[1]
     rstd = _saved(Statistics, ct.bid(0), TILE_M)
     for i in range(ct.bid(0), rows, ct.num_blocks(0)):
         txs, tdys = _held(X, i, TILE_M, TILE_N, TILES), _held(dY, i, TILE_M, TILE_N, TILES)
@@ -304,9 +312,9 @@ def _hinted(kernel, elements):
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(m, n, most, wide):
+def _plan(m, n, most, wide, tile_n=TILE_N):
     """Choose (whether rows are too long for registers, tiles of rows, constants) for rows (M, N)."""
-    tile_n = min(_power_of_two(n), TILE_N)
+    tile_n = min(_power_of_two(n), tile_n)
     tiles = ct.cdiv(n, tile_n)
     long = wide or tile_n * tiles > most
     if long:
@@ -385,7 +393,10 @@ def _gradients(rows, weight, bias, statistics, summed):
     dy, x = rows[0], rows[-2]
     wide = statistics.dtype
     words = (2 + summed.count(True)) * wide.itemsize // 4  # for an element of a row
-    long, blocks, constants = _plan(*x.shape, HELD_BACKWARD // words, _is_wide(rows))
+    n, unit = x.shape[1], UNIT // x.element_size()
+    paired = ct.cdiv(n, TILE_N) in PAIRED and n % unit == 0 and not all(summed)  # both sums leave too few registers
+    tile_n = 2 * TILE_N if paired else TILE_N
+    long, blocks, constants = _plan(*x.shape, HELD_BACKWARD // words, _is_wide(rows), tile_n)
     w = x if weight is None else weight
     if long:
         kernel = _hinted(_rms_norm_long_backward_kernel, ROW)
@@ -394,6 +405,8 @@ def _gradients(rows, weight, bias, statistics, summed):
         return [s.to(t.dtype) if wanted else None for t, s, wanted in zip((weight, bias), sums, summed, strict=True)]
     kernel, most = _backward_kernel(x.device, words * math.prod(constants))
     blocks, n = min(blocks, most), x.shape[1]
+    if paired:
+        rows = [*(t.unflatten(1, (n // unit, unit)) for t in rows[:-1]), rows[-1]]
     lines = [torch.empty((blocks, n), dtype=wide, device=x.device) for _ in range(max(summed.count(True), 1))]
     lines = (lines[0], lines[-1])  # one stands in for that of what is not summed
     dw, db = (torch.empty_like(t) if wanted else None for t, wanted in zip((weight, bias), summed, strict=True))

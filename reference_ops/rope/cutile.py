@@ -12,10 +12,10 @@ ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
 
 PAIRS = 1024  # of a tile
-MOST_HEADS = 2  # of a block
+GROUP = 8  # neighbours among them that are in one row, at most
 HINTS = {  # by whether a block needs masks, and registers for them; measured on sm_90
-    False: {"occupancy": 8, "num_worker_warps": 4},
-    True: {"occupancy": 4, "num_worker_warps": 4},
+    False: {"occupancy": ct.ByTarget(sm_90=12, default=8), "num_worker_warps": 4},
+    True: {"occupancy": 8, "num_worker_warps": 4},
 }
 
 
@@ -34,7 +34,7 @@ def _store(A, place, tile, inside, EXACT):
 
 
 def _place(a, s, h, OUTER, LENGTH):
-    """Where heads are in the first three axes of X, which may be in any order."""
+    """Where rows of head h are in the first three axes of X, which may be in any order."""
     place = ()
     for axis in ct.static_iter(range(3)):
         if axis == OUTER:
@@ -47,7 +47,7 @@ def _place(a, s, h, OUTER, LENGTH):
 
 
 def _turning(A, place, SHARED):
-    """Where the angles of heads are in the first axes of A: at the start of those whose bits are set in SHARED."""
+    """Where the angles of rows are in the first axes of A: at the start of those whose bits are set in SHARED."""
     where = ()
     for k in ct.static_iter(range(A.ndim - 1)):
         axis = k + 4 - A.ndim
@@ -58,42 +58,35 @@ def _turning(A, place, SHARED):
     return where
 
 
-def _turn_heads(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT):
-    """Turn the pairs (d, d + HALF) of TILE_H heads of X in a block by the same angles; pass the rest on.
+def _turn_rows(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, GROUP, TILE, TILE_REST, EXACT):
+    """Turn the pairs (d, d + HALF) of rows of one head of X by their angles; pass the rest on.
 
-    Y2 is Y from HALF on: stores to arrays of their own do not wait for each other.
+    Y2 is Y from HALF on: stores to arrays of their own do not wait for each other. A row is taken as groups of pairs,
+    so that those of rows of any length fill a tile.
     """
-    length = X.shape[LENGTH]
-    columns, heads = ct.int32(ct.cdiv(HALF, TILE_D)), ct.int32(X.shape[HEADS] // TILE_H)
-    steps = ct.int32(ct.cdiv(length, TILE_S))
+    length, heads = X.shape[LENGTH], ct.int32(X.shape[HEADS])
+    steps = ct.int32(ct.cdiv(length * (HALF // GROUP), TILE))
     block = ct.bid(0)
-    first_d, block = block % columns * TILE_D, block // columns
-    first_h, block = block % heads * TILE_H, block // heads
-    first_s, a = block % steps * TILE_S, block // steps
-    s = (first_s + ct.arange(TILE_S, dtype=ct.int32))[:, None]
-    d = (first_d + ct.arange(TILE_D, dtype=ct.int32))[None, :]
-    inside = (s < length) & (d < HALF)
-    places = ()
-    for k in ct.static_iter(range(TILE_H)):
-        places += (_place(a, s, first_h + k, OUTER, LENGTH),)
-    turning = (*_turning(Cos, places[0], SHARED), d + 0 * s)
+    first, block = block % steps * TILE, block // steps  # neighbours in memory at about the same time
+    h, a = block % heads, block // heads
+    group = (first + ct.arange(TILE, dtype=ct.int32))[:, None]
+    s, group = group // (HALF // GROUP), group % (HALF // GROUP)
+    d = group * GROUP + ct.arange(GROUP, dtype=ct.int32)[None, :]
+    inside = s < length
+    place = _place(a, s, h, OUTER, LENGTH)
+    turning = (*_turning(Cos, place, SHARED), d)
 
     # All loads are under way before the first result is needed
-    tx1s, tx2s = (), ()
-    for k in ct.static_iter(range(TILE_H)):
-        tx1s += (_load(X, (*places[k], d), inside, EXACT),)
-        tx2s += (_load(X, (*places[k], d + HALF), inside, EXACT),)
+    tx1 = _load(X, (*place, d), inside, EXACT)
+    tx2 = _load(X, (*place, d + HALF), inside, EXACT)
     tcos = _load(Cos, turning, inside, EXACT)
     tsin = _load(Sin, turning, inside, EXACT) * SIGN
-    for k in ct.static_iter(range(TILE_H)):
-        _store(Y, (*places[k], d), tx1s[k] * tcos - tx2s[k] * tsin, inside, EXACT)
-        _store(Y2, (*places[k], d), tx2s[k] * tcos + tx1s[k] * tsin, inside, EXACT)
-    if TILE_REST > 0 and first_d == 0:
-        rest = 2 * HALF + ct.arange(TILE_REST, dtype=ct.int32)[None, :]
-        passed = (s < length) & (rest < X.shape[3])
-        for k in ct.static_iter(range(TILE_H)):
-            trest = _load(X, (*places[k], rest), passed, False)
-            _store(Y, (*places[k], rest), trest, passed, False)
+    _store(Y, (*place, d), tx1 * tcos - tx2 * tsin, inside, EXACT)
+    _store(Y2, (*place, d), tx2 * tcos + tx1 * tsin, inside, EXACT)
+    if TILE_REST > 0:  # shared out among the groups of the row
+        rest = 2 * HALF + group * TILE_REST + ct.arange(TILE_REST, dtype=ct.int32)[None, :]
+        passed = inside & (rest < X.shape[3])
+        _store(Y, (*place, rest), _load(X, (*place, rest), passed, False), passed, False)
 
 
 @ct.kernel
@@ -109,13 +102,12 @@ def _rope_kernel(
     HEADS: ConstInt,
     SHARED: ConstInt,
     HALF: ConstInt,
-    TILE_S: ConstInt,
-    TILE_H: ConstInt,
-    TILE_D: ConstInt,
+    GROUP: ConstInt,
+    TILE: ConstInt,
     TILE_REST: ConstInt,
     EXACT: ConstBool,
 ):
-    _turn_heads(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT)
+    _turn_rows(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, GROUP, TILE, TILE_REST, EXACT)
 
 
 @ct.kernel
@@ -131,14 +123,13 @@ def _rope_wide_kernel(
     HEADS: ConstInt,
     SHARED: ConstInt,
     HALF: ConstInt,
-    TILE_S: ConstInt,
-    TILE_H: ConstInt,
-    TILE_D: ConstInt,
+    GROUP: ConstInt,
+    TILE: ConstInt,
     TILE_REST: ConstInt,
     EXACT: ConstBool,
 ):
     """The same for arrays of 2^31 elements or more, which need wider indices."""
-    _turn_heads(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, TILE_S, TILE_H, TILE_D, TILE_REST, EXACT)
+    _turn_rows(X, Y, Y2, Cos, Sin, SIGN, OUTER, LENGTH, HEADS, SHARED, HALF, GROUP, TILE, TILE_REST, EXACT)
 
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -180,14 +171,14 @@ def _plan(shape, x_steps, y_steps, angles, cos_steps, sin_steps, in_place):
     heads = max(shared, key=lambda d: shape[d], default=0)
     order = [*sorted((d for d in range(3) if d != heads), key=lambda d: shape[d]), heads]
     outer, length, copies = (shape[d] for d in order)
-    tile_d = min(_power_of_two(half), PAIRS)
-    tile_h = min(copies & -copies, MOST_HEADS) if shared else 1  # a divisor: no tile is beyond the last head
-    tile_s = min(_power_of_two(length), PAIRS // tile_d)
-    tile_rest = _power_of_two(rest) if rest and not in_place else 0
-    exact = length % tile_s == 0 and half % tile_d == 0
-    grid = (outer * ct.cdiv(length, tile_s) * ct.cdiv(copies, tile_h) * ct.cdiv(half, tile_d),)
+    group = min(half & -half, GROUP)
+    groups = length * (half // group)
+    tile = min(_power_of_two(groups), PAIRS // group)
+    tile_rest = _power_of_two(ct.cdiv(rest, half // group)) if rest and not in_place else 0
+    exact = groups % tile == 0
+    grid = (outer * copies * ct.cdiv(groups, tile),)
     bits = same[0] + 2 * same[1] + 4 * same[2]
-    return _kernel(wide, not exact), grid, (*order, bits, half, tile_s, tile_h, tile_d, tile_rest, exact)
+    return _kernel(wide, not exact), grid, (*order, bits, half, group, tile, tile_rest, exact)
 
 
 def _launch(x, y, cos, sin, sign):

@@ -181,14 +181,15 @@ def _scaled_matmul_split_kernel(
 def _scaled_matmul_combine_kernel(
     Partial,
     Out,
-    SPLITS: ConstInt,
     TILE_N: ConstInt,
 ):
     """Out (M, N) = the sum of Partial (splits, M, N) over its splits, one part of a row to a block."""
     tiles_n = ct.num_tiles(Out, 1, (1, TILE_N))
     m, n = ct.bid(0) // tiles_n, ct.bid(0) % tiles_n
-    tsplits = ct.load(Partial, (0, m, n), (SPLITS, 1, TILE_N), padding_mode=ZERO).reshape((SPLITS, TILE_N))
-    tacc = ct.sum(tsplits, axis=0, keepdims=True)
+    tacc = ct.zeros((1, TILE_N), ct.float32)
+    for split in range(Partial.shape[0]):
+        tsplit = ct.load(Partial, (split, m, n), (1, 1, TILE_N), padding_mode=ZERO, allow_tma=False)
+        tacc = tacc + tsplit.reshape((1, TILE_N))
     ct.store(Out, (m, n), tacc.astype(Out.dtype))
 
 
@@ -197,7 +198,7 @@ _OUT_DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 _MOST_TILES = 2**24 - 1  # of one launch, as many as the blocks of a grid
 LEAST_STEPS = 8  # of a sum that is split, so that loading and multiplying overlap
 MOST_SPLITS = 128
-COMBINED = 4096  # elements that a block adds up
+COMBINED = 256  # elements of a row whose parts a block adds up
 _FAR = 2**31  # strides from here on are out of reach of a kernel's 32-bit indices
 
 
@@ -303,9 +304,8 @@ def _launch(rows, columns, blocks, arrays, rest):
         kernel = _scaled_matmul_split_kernel
         ct.launch(stream, (parts * splits,), kernel, (A, B, ScaleA, ScaleB, partial, length, *tile, blocks))
         kernel = _scaled_matmul_combine_kernel
-        height, width = (1 << (n - 1).bit_length() for n in (splits, columns))
-        width = min(COMBINED // height, width)
-        ct.launch(stream, (rows * ct.cdiv(columns, width),), kernel, (partial, *others, *rest, height, width))
+        width = min(COMBINED, 1 << (columns - 1).bit_length())
+        ct.launch(stream, (rows * ct.cdiv(columns, width),), kernel, (partial, *others, *rest, width))
 
 
 @register_impl("scaled_matmul", backend="cutile")

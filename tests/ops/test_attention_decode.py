@@ -16,6 +16,7 @@ class Test_AttentionDecode(common.PyTestCase):
     # (B, H, HK, M, N, D): heads of queries and of keys, queries, keys, elements of each
     _aligned = [(2, 8, 1, 1, 256, 64), (1, 4, 4, 1, 128, 128), (1, 4, 2, 1, 1024, 64)]
     _ragged = [(2, 6, 2, 3, 77, 24), (1, 1, 1, 1, 1, 1), (1, 40, 2, 4, 601, 37), (1, 2, 1, 1, 70, 256)]
+    _ragged += [(1, 2, 1, 1, 5003, 24)]  # in more parts than are combined at once
     _empty = [(0, 2, 1, 1, 5, 16), (2, 0, 0, 1, 5, 16), (1, 2, 1, 0, 5, 16), (1, 2, 1, 1, 0, 16), (1, 2, 1, 1, 5, 0)]
     _huge = (2, 8, 8, 1, 2**20 + 1, 128)
     _arguments = [{"window": 5}, {"softcap": 2.5}, {"scale": 0.5, "window": 40}, {"lengths": None}]

@@ -189,6 +189,16 @@ class Test_Conv2d(common.PyTestCase):
         self._check({**kwargs, **arguments}, check_stride=False)
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("size", [(3, 3), (3, 1), (2, 3), (2, 2)], ids=str)
+    @pytest.mark.parametrize("arguments", [{"padding": (1, 2)}, {"stride": (1, 2)}, {"dilation": (1, 2)}], ids=str)
+    def test_op_depthwise(self, arguments, size, backend):
+        self._setup(backend)
+        kwargs = {**self.inputs((2, 19, 19, 19, 17, 3), self._dtypes[-1]), **arguments}
+        kwargs["x"] = kwargs["x"].movedim(1, -1).contiguous().movedim(-1, 1)
+        kwargs["weight"] = kwargs["weight"][..., : size[0], : size[1]]
+        self._check(kwargs, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("size", [8, 11])
     @pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 1, 1), (2, 1, 1), (1, 2, 2)])
     def test_op_channels_last_with_padding(self, stride, padding, dilation, size, backend):

@@ -14,7 +14,7 @@ class Test_Gather(common.PyTestCase):
     _backends = ["cutile"]
     _dtypes = [torch.float32, torch.float16, torch.bfloat16]
     _trained = ["x"]  # that have a gradient
-    _aligned = [(64, 1024), (4, 8, 256)]
+    _aligned = [(4, 8, 256), (64, 1024)]
     _ragged = [(5, 37, 131), (3, 1009), (7,), (1, 1)]
     _empty = [(0, 5), (3, 0)]
     _huge = (2**19 + 1, 4096)

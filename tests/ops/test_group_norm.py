@@ -13,8 +13,8 @@ from .. import common
 class Test_GroupNorm(common.PyTestCase):
     _backends = ["cutile"]
     _dtypes = [torch.float32, torch.float16, torch.bfloat16]
-    _aligned = [(4, 16, 16, 16), (2, 8, 4096), (2, 2, 2**17)]
-    _ragged = [(3, 6, 7, 11), (2, 4, 1009), (5, 34), (2, 2, 3, 5, 7), (2, 2, 70001), (1, 2, 1)]
+    _aligned = [(4, 16, 16, 16), (2, 8, 4096), (2, 2, 2**17), (32, 4, 64)]
+    _ragged = [(3, 6, 7, 11), (2, 4, 1009), (5, 34), (2, 2, 3, 5, 7), (2, 2, 70001), (33, 6, 35), (1, 2, 1)]
     _empty = [(0, 8, 5), (2, 8, 0)]
     _huge = (2**8 + 1, 8, 2**20)
     _arguments = [
@@ -244,6 +244,16 @@ class Test_GroupNorm(common.PyTestCase):
         self._setup(backend)
         kwargs = self.inputs(shape, self._dtypes[0])
         for name in ("x", "weight", "bias"):
+            kwargs[name].requires_grad_()
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("missing", [(), ("bias",), ("weight", "bias")], ids="-".join)
+    @pytest.mark.parametrize("shape", [(33, 10, 9, 31), (11, 66, 241)], ids=str)
+    def test_op_backward_of_many_rows(self, shape, missing, backend):
+        self._setup(backend)
+        kwargs = {**self.inputs(shape, self._dtypes[0]), **dict.fromkeys(missing)}
+        for name in {"x", "weight", "bias"}.difference(missing):
             kwargs[name].requires_grad_()
         self._check(kwargs)
 

@@ -16,7 +16,7 @@ class Test_Pad(common.PyTestCase):
     _aligned = [(4, 128, 256), (64, 64)]
     _ragged = [(5, 37, 131), (3, 1009), (7, 1), (1, 1)]
     _empty = [(0, 5), (3, 0)]
-    _huge = (2**19 + 1, 4096)
+    _huge = (2, 2**30 + 1)
     _arguments = [
         {"padding": (0, 3, 2, 0, 1, 1), "value": 1},
         {"padding": (-1, 5), "value": float("-inf")},
@@ -147,6 +147,18 @@ class Test_Pad(common.PyTestCase):
         kwargs = self.inputs(shape, self._dtypes[0])
         kwargs["x"] = kwargs["x"].permute(order)
         self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("shape", [(9, 2044), (3, 2045), (3, 2046), (700, 97), (41, 3, 5, 113)], ids=str)
+    def test_op_lengths_of_rows(self, shape, backend):
+        self._setup(backend)
+        kwargs = self.inputs(shape, self._dtypes[0])
+        expected = self.reference(**kwargs)
+        memory = expected.new_full((expected.numel() + 32,), 5)  # with more on either side
+        out = memory[16:-16].view(expected.shape)
+        assert pad(**kwargs, out=out) is out
+        assert torch.equal(out, expected)
+        assert torch.stack((memory[:16], memory[-16:])).eq(5).all()
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_out_strided_and_overlapping(self, backend):

@@ -14,8 +14,8 @@ class Test_ScatterAdd(common.PyTestCase):
     _backends = ["cutile"]
     _dtypes = [torch.float32, torch.float16, torch.bfloat16]
     _trained = ["x", "src"]  # that have a gradient
-    _aligned = [(64, 1024), (4, 8, 256)]
-    _ragged = [(5, 37, 131), (3, 1009), (7,), (1, 1)]
+    _aligned = [(4, 8, 256), (64, 1024), (256, 2, 2, 256)]
+    _ragged = [(5, 37, 131), (3, 1009), (7,), (1, 1), (257, 2, 3, 65)]
     _empty = [(0, 5), (3, 0)]
     _huge = (2**19 + 1, 4096)
     _arguments = [
@@ -30,11 +30,12 @@ class Test_ScatterAdd(common.PyTestCase):
     @staticmethod
     def inputs(shape, dtype, device="cuda"):
         places = max(min(shape), 1)  # whatever the dimension
+        size = shape[:1] if len(shape) == 4 and shape[0] > 255 else shape  # an index for each slice of many
         return {
             "x": torch.randn(shape, dtype=dtype, device=device),
             "src": torch.randn(shape, dtype=dtype, device=device),
-            "index": torch.randint(0, places, shape, device=device),
-            "dim": -1,
+            "index": torch.randint(0, places, size, device=device),
+            "dim": -1 if size == shape else 0,
         }
 
     @staticmethod
@@ -281,6 +282,23 @@ class Test_ScatterAdd(common.PyTestCase):
             scatter_add(**{**kwargs, "src": kwargs["src"][:, 1:]})
         with pytest.raises(ValueError, match="src is"):
             scatter_add(**{**kwargs, "src": kwargs["src"][0]})
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("size", [1, 5, 330], ids=str)
+    @pytest.mark.parametrize("shape", [(600, 40), (257, 1030), (3, 1)], ids=str)
+    def test_op_repeated_rows(self, shape, size, dtype, backend):
+        self._setup(backend)
+        x, values = torch.randint(0, 5, (300, shape[1]), device="cuda"), torch.randint(0, 5, shape, device="cuda")
+        position = torch.randint(0, size, shape[:1], device="cuda")  # some are outside of 300, and are not added
+        expected = torch.zeros((330, shape[1]), dtype=torch.float64, device="cuda")
+        expected[:300] = x
+        expected.index_add_(0, position, values.double())
+        # Sums of integers are exact, so that rounding once gives the same in any order
+        expected, x, values = expected[:300].to(dtype), x.to(dtype), values.to(dtype)
+        assert torch.equal(scatter_add(x, 0, position, values), expected)
+        scatter_add(x, 0, position, values, out=x)
+        assert torch.equal(x, expected)
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_out_with_gradient(self, backend):
