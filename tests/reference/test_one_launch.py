@@ -36,7 +36,7 @@ def test_all_phases_of_a_transposed_convolution(layout, kernel, launches, stride
     torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("side", "launches"), [(8, (1, 1)), (300, (3, 2))])
+@pytest.mark.parametrize(("side", "launches"), [(8, (1, 1)), (300, (2, 2))])
 def test_rows_of_few_tiles_are_normalized_by_one_launch(side, launches, launched):
     x = torch.randn(1, 8, side, side, device="cuda")
     group_norm(x, 8)

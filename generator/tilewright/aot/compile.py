@@ -128,10 +128,11 @@ class _Results:
         kernels = sorted(
             self._kernels.values(), key=lambda k: (k.kernel, archs.index(k.arch), k.dtype, k.signature, k.symbol)
         )
+        failures = sorted(self._failures, key=lambda f: (archs.index(f.arch) if f.arch else -1, f.dtype))
         found = Compilation(
             op=self._op,
             kernels=tuple(kernels),
-            failures=tuple(self._failures),
+            failures=tuple(failures),
             seconds=round(time.perf_counter() - self._start, 3),
         )
         if self._dtypes or found.failures != found.refused:

@@ -51,10 +51,17 @@ def tune(
     from tilewright.report.text import TextReport
     from tilewright.tune.run import Task
     from tilewright.tune.run import tune
+    from tilewright.verify.device import driver_version
     from tilewright.verify.device import require_gpu
     from tilewright.verify.operators import choose
     from tilewright.verify.operators import find_operators
 
+    def require() -> None:
+        if not arch:
+            require_gpu("tune on", otherwise="without one, by what the compiler reports: tilewright tune --arch SM_XX")
+
+    if driver_version() is None:
+        require()  # at once; where there is a driver, PyTorch is asked, which takes seconds, while others begin
     host, source = require_host(), locate()
     (operator,) = choose(find_operators(host), [op], host)
     sizes = _read_sizes(shapes) if shapes else ()
@@ -67,11 +74,6 @@ def tune(
         jobs=jobs,
         exhaustive=exhaustive,
     )
-
-    def require() -> None:
-        if not arch:
-            require_gpu("tune on", otherwise="without one, by what the compiler reports: tilewright tune --arch SM_XX")
-
     with progress_bar(op) as progress:
         tuning = tune(task, progress=progress, require=require)
     mode = Mode(dry_run=dry_run, diff=diff, check=False, json=json)
