@@ -82,7 +82,10 @@ def _gather_backward_wide_kernel(
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _KERNELS = (_gather_kernel, _gather_wide_kernel)
-_KERNELS_BACKWARD = (_gather_backward_kernel, _gather_backward_wide_kernel)
+_KERNELS_BACKWARD = (
+    _gather_backward_kernel,
+    _gather_backward_wide_kernel,
+)
 
 
 def _power_of_two(n):

@@ -157,7 +157,10 @@ def _scatter_add_rows_kernel(
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 _KERNELS = (_scatter_add_kernel, _scatter_add_wide_kernel)
-_KERNELS_BACKWARD = (_scatter_add_backward_kernel, _scatter_add_backward_wide_kernel)
+_KERNELS_BACKWARD = (
+    _scatter_add_backward_kernel,
+    _scatter_add_backward_wide_kernel,
+)
 
 
 def _power_of_two(n):

@@ -196,8 +196,9 @@ class Test_Cummax(common.PyTestCase):
 
     @pytest.mark.large
     @pytest.mark.parametrize("backend", _backends)
-    @pytest.mark.parametrize(("shape", "dim"), [((2**31 + 5,), 0), ((2**16 + 1, 2**15), 0), ((2**25, 20), 1)], ids=str)
+    @pytest.mark.parametrize(("shape", "dim"), [((2**16 + 1, 2**15), 0), ((2**25, 20), 1)], ids=str)
     def test_op_large_along_any_dimension(self, shape, dim, backend):
+        # No row of 2^31 elements: PyTorch 2.11 is wrong for one, on a CPU too
         self._setup(backend)
         if torch.cuda.mem_get_info()[0] < 80 * 2**30:
             pytest.skip("needs 80 GiB of free GPU memory")
