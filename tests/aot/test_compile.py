@@ -158,8 +158,8 @@ def test_an_architecture_that_the_host_function_refuses_is_no_failure(operator):
     assert result.errors == ()
     assert {k.arch for k in result.kernels} == {"sm_90"}
     assert tuple(map(str, result.refused)) == (
-        "sm_89 float32: needs compute capability 9.0",
         "sm_89 float16: needs compute capability 9.0",
+        "sm_89 float32: needs compute capability 9.0",
     )
 
 
