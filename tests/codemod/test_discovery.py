@@ -12,6 +12,8 @@ import pytest
 from tests.support import sample_operator
 from tilewright.changes import apply
 from tilewright.codemod import discover
+from tilewright.codemod import discovery
+from tilewright.codemod import package
 from tilewright.codemod import register
 from tilewright.codemod.registration import CUTILE_INIT
 
@@ -166,3 +168,15 @@ def processor_seconds(call) -> float:
         call()
         seconds.append(time.process_time() - start)
     return min(seconds)
+
+
+def test_only_tests_that_name_the_package_are_parsed(tmp_path, monkeypatch):
+    (tmp_path / "my_ops").mkdir()
+    (tmp_path / "my_ops/__init__.py").write_text("")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_ours.py").write_text("from my_ops import scale\n")
+    (tmp_path / "tests/test_other.py").write_text("import json\n")
+    parsed = []
+    monkeypatch.setattr(discovery, "parse", lambda source: parsed.append(source) or package.parse(source))
+    discover(tmp_path, "my_ops")
+    assert parsed == [b"from my_ops import scale\n"]
