@@ -19,7 +19,12 @@ STARTS = {"README.md": "tilewright"}  # elsewhere the commands start in the fold
 NOT_RUN = {
     ("README.md", "make verify"): "runs the tests that run this page",
 }
-SLOW = {"docs/tutorial.md", "docs/how-to/add-to-tilegym.md", "docs/how-to/update-an-operator.md"}
+SLOW = {
+    "docs/how-to/add-to-tilegym.md",
+    "docs/how-to/update-an-operator.md",
+    "docs/how-to/what-went-wrong.md",
+    "docs/tutorial.md",
+}
 LANGUAGES = {"console", "python", "text", "yaml"}  # a command in any other kind of block would not be run
 
 

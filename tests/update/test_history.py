@@ -24,7 +24,10 @@ from tilewright.update.templates import Templates
 
 __all__ = ["pristine_tilegym_checkout"]
 
-VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in RELEASES.glob("*.tar.xz"))
+RELEASED = sorted(
+    (path.name.removesuffix(".tar.xz") for path in RELEASES.glob("*.tar.xz")),
+    key=lambda version: [int(number) for number in version.removeprefix("v").split(".")],
+)
 OPERATORS = (
     {"op": "swish", "formula": "x * sigmoid(beta * x), beta=1.0"},
     {"op": "gated_mul", "family": "gated", "backward": True},
@@ -50,6 +53,12 @@ EDITS = {
     ],
     "bench_": [lambda text: None],
 }
+
+
+def parameters(*versions):
+    """Parameters, slow but for the first and the last release: there is one more with each release."""
+    ends = RELEASED[0], RELEASED[-1]
+    return [pytest.param(each, marks=() if each.startswith(ends) else pytest.mark.slow) for each in versions]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +99,7 @@ def owned(batch, host, source, answers):
     return {str(file.path): file.content.decode() for file in made if not file.shared and file.path.suffix == ".py"}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", parameters(*RELEASED))
 def test_typical_edits_survive_and_all_else_is_as_the_template_has_it_now(current, batch, released, tmp_path, version):
     source, host = released(version), tmp_path / "host"
     releases.make_host(host, source, *OPERATORS)
@@ -120,7 +129,7 @@ def test_typical_edits_survive_and_all_else_is_as_the_template_has_it_now(curren
     assert set(git(host, "diff", "--name-only").split()) == conflicts  # all else is staged
 
 
-@pytest.mark.parametrize("recorded", [*VERSIONS, *(f"{version}-0-g0123456789ab" for version in VERSIONS)])
+@pytest.mark.parametrize("recorded", parameters(*RELEASED, *(f"{version}-0-g0123456789ab" for version in RELEASED)))
 def test_neither_git_nor_a_tag_is_needed(current, batch, released, tmp_path, monkeypatch, recorded):
     source, host = released(recorded.partition("-")[0]), tmp_path / "host"
     releases.make_host(host, source, OPERATORS[0])
@@ -133,7 +142,7 @@ def test_neither_git_nor_a_tag_is_needed(current, batch, released, tmp_path, mon
     assert re.search(rf"(?m)^_commit: v{NEXT}-0-g[0-9a-f]+$", record.read_text())  # as without tags `copier copy` says
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", parameters(*RELEASED))
 def test_checkouts_of_tilegym_follow(current, released, pristine_tilegym_checkout, tmp_path, version):
     root = shutil.copytree(pristine_tilegym_checkout, tmp_path / "TileGym", symlinks=True)
     fresh = shutil.copytree(pristine_tilegym_checkout, tmp_path / "fresh" / "TileGym", symlinks=True)
@@ -153,4 +162,4 @@ def test_checkouts_of_tilegym_follow(current, released, pristine_tilegym_checkou
 
 
 def test_there_is_a_release():
-    assert VERSIONS, f"no release is packed in {RELEASES}"
+    assert RELEASED, f"no release is packed in {RELEASES}"
