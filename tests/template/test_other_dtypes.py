@@ -20,6 +20,13 @@ pytest.importorskip("cuda.tile")
         ({"family": "histogram", "variant": "histc", "dtypes": ["int64"]}, "integers"),
         ({"family": "movement", "variant": "cat", "dtypes": ["int64"]}, "special_values or op_errors"),
         ({"family": "movement", "variant": "cat", "dtypes": ["float64"]}, "op_out"),
+        ({"family": "movement", "variant": "pad", "dtypes": ["int64"]}, "arguments"),
+        ({"family": "pool", "variant": "avg_pool", "dtypes": ["float64"]}, "large_magnitude"),
+        ({"family": "elementwise", "formula": "gelu(x)", "dtypes": ["bfloat16"]}, "special_values"),
+        ({"family": "gated", "variant": "gelu_and_mul", "dtypes": ["bfloat16"]}, "special_values"),
+        ({"family": "quantize", "variant": "int8", "dtypes": ["bfloat16"]}, "nearest_even"),
+        ({"family": "recurrent", "variant": "lstm", "dtypes": ["bfloat16"]}, "steps_in_place"),
+        ({"family": "rope", "variant": "half", "dtypes": ["bfloat16"]}, "angles_of_any_shape"),
     ],
     ids=str,
 )
