@@ -16,6 +16,7 @@ ConstBool = ct.Constant[bool]
 ZERO = ct.PaddingMode.ZERO
 LOG2E = math.log2(math.e)
 LOWEST = -1e30  # where a maximum begins: -inf would make a NaN of a query that has seen no key yet
+MOST = 2.0**64  # a sum of weights, of which the largest may be above 1: products with values are finite
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class _Config:
     num_worker_warps: int = 8
     occupancy: int | None = None
     depth: int = 256  # elements of a head that are multiplied at once
+    least_n: int = 0  # keys, at least
+    fixed: bool = False  # for bfloat16 without a window: weights of all keys by the maximum of the first tile of them
 
     @functools.cached_property
     def kernel(self):
@@ -39,7 +42,16 @@ class _Config:
 CONFIGS = {
     2: {
         8: (_Config((64, 64), 64, 4), _Config((64, 32), 128), _Config((64, 32), 256, 4)),
-        9: (_Config((64, 64), 64, 4, 3), _Config((64, 128), 128, 4, 2), _Config((128, 64)), _Config((64, 64))),
+        9: (
+            _Config((64, 64), 64, 4, 3, fixed=True),
+            _Config((128, 128), 128, least_n=2048, fixed=True),
+            _Config((64, 128), 128, 4, 2, fixed=True),
+            _Config((128, 64), fixed=True),
+            _Config((64, 64), 64, 4, 3),
+            _Config((64, 128), 128, 4, 2),
+            _Config((128, 64)),
+            _Config((64, 64)),
+        ),
         10: (_Config((128, 128), 128), _Config((128, 64)), _Config((64, 64))),
         12: (_Config((128, 64), 64), _Config((64, 64), 128), _Config((64, 32))),
     },
@@ -49,7 +61,7 @@ CONFIGS = {
 GRADIENTS = {
     2: {
         8: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 32, 8), (32, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
-        9: {64: ((64, 64, 4, 3), (64, 64, 4, 2)), 128: ((128, 64, 8), (64, 128, 8)), 256: ((64, 32, 8), (32, 64, 8))},
+        9: {64: ((64, 64, 4, 2), (64, 64, 4, 2)), 128: ((128, 64, 8), (64, 128, 8)), 256: ((64, 32, 8), (32, 64, 8))},
         10: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 4), (64, 64, 4)), 256: ((64, 32, 8), (32, 16, 4))},
         12: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 32, 4), (32, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
     },
@@ -71,6 +83,12 @@ def _weights(ts, top, total, tout, factor, dtype):
     return tp.astype(dtype), new, total * fade + ct.sum(tp, 1, keepdims=True), tout * fade
 
 
+def _weights_below(base, ts, parts, factor, dtype):
+    """Exponentials of scores by one base for all tiles, and their sums of every eighth key, each in a single thread."""
+    tp = ct.exp2(ts * factor - base, flush_to_zero=True)
+    return tp.astype(dtype), parts + ct.sum(tp.reshape((ts.shape[0], ts.shape[1] // 8, 8)), 1)
+
+
 @ct.kernel
 def _attention_kernel(
     Q,
@@ -86,6 +104,7 @@ def _attention_kernel(
     TILE_N: ConstInt,
     TILE_D: ConstInt,
     DEPTH: ConstInt,
+    FIXED: ConstBool,
     CAUSAL: ConstBool,
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
@@ -150,14 +169,26 @@ def _attention_kernel(
     total = ct.zeros((TILE_M, 1), ct.float32)
     tout = ct.zeros((TILE_M, TILE_D), ct.float32)
     tp, top, total, tout = _weights(hide(scores(begin), begin), top, total, tout, factor, V.dtype)
+    base, parts = top * factor, ct.zeros((TILE_M, 8), ct.float32)
     for j in range(begin + 1, end):
         # The values of one tile are under way in the tensor cores while the weights of the next are computed
         ts = scores(j)
         tout = ct.mma(tp, values(j - 1), tout)
         if j >= whole:
             ts = hide(ts, j)
-        tp, top, total, tout = _weights(ts, top, total, tout, factor, V.dtype)
+        if FIXED:
+            tp, parts = _weights_below(base, ts, parts, factor, V.dtype)
+        else:
+            tp, top, total, tout = _weights(ts, top, total, tout, factor, V.dtype)
     tout = ct.mma(tp, values(end - 1), tout)
+    if FIXED:
+        # Where a score is so far above the base that weights may overflow, all is done again with maxima of all tiles
+        total = total + ct.sum(parts, 1, keepdims=True)
+        again = ct.max(total) > MOST
+        top, total, tout = ct.where(again, LOWEST, top), ct.where(again, 0.0, total), ct.where(again, 0.0, tout)
+        for j in range(begin, ct.where(again, end, begin)):
+            tp, top, total, tout = _weights(hide(scores(j), j), top, total, tout, factor, V.dtype)
+            tout = ct.mma(tp, values(j), tout)
 
     # A query that sees no key gives zeros
     lse = ct.where(total == 0.0, math.inf, top * factor + ct.log2(total))
@@ -240,6 +271,9 @@ def _attention_backward_queries_kernel(
         tile = (1, 1, depth, TILE_N)
         return ct.load(A, (b, h // group, d, j), tile, order=(0, 1, 3, 2), padding_mode=ZERO).reshape(tile[2:])
 
+    def keys(j):
+        return ct.load(K, (b, h // group, j, 0), (1, 1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
+
     def hide(tp, j):
         """Weights without those of keys that a query does not see."""
         column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :]
@@ -254,17 +288,18 @@ def _attention_backward_queries_kernel(
     for j in range(begin, end):
         ts = tgrad = ct.zeros((TILE_M, TILE_N), ct.float32)
         if DEPTH == TILE_D:
-            ts = ct.mma(tq, columns(K, 0, TILE_D, j), ts)
+            tk = keys(j)
+            ts = ct.mma(tq, tk.transpose(), ts)
             tgrad = ct.mma(tdout, columns(V, 0, TILE_D, j), tgrad)
         else:
             for d in range(ct.cdiv(Q.shape[3], DEPTH)):
                 ts = ct.mma(rows(Q, d, DEPTH), columns(K, d, DEPTH, j), ts)
                 tgrad = ct.mma(rows(dOut, d, DEPTH), columns(V, d, DEPTH, j), tgrad)
+            tk = keys(j)
         ts, tp = _recomputed(ts, lse, squeeze, factor, SOFTCAP)
         if j >= whole:
             tp = hide(tp, j)
         tds = _slopes(ts, tp, tgrad, delta, SOFTCAP)
-        tk = ct.load(K, (b, h // group, j, 0), (1, 1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
         tdq = ct.mma(tds.astype(K.dtype), tk, tdq)
     ct.store(dQ, (b, h, i, 0), (tdq * scale).astype(dQ.dtype).reshape((1, 1, TILE_M, TILE_D)))
 
@@ -416,16 +451,17 @@ def _readable(x):
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(device, itemsize, heads, m, d):
-    """Choose (kernel, blocks, tile sizes) for so many heads of m queries."""
+def _plan(device, itemsize, heads, m, n, d, fixed):
+    """Choose (kernel, blocks, constants) for so many heads of m queries of n keys, of fixed bases where they may be."""
     properties = torch.cuda.get_device_properties(device)
     generations = CONFIGS[itemsize]
     tile_d = max(16, 1 << (d - 1).bit_length())
     for config in generations[max(major for major in generations if major <= properties.major)]:
         blocks = heads * ct.cdiv(m, config.tile[0])
-        if tile_d <= config.most_d and blocks >= properties.multi_processor_count:
+        fits = tile_d <= config.most_d and n >= config.least_n and fixed >= config.fixed
+        if fits and blocks >= properties.multi_processor_count:
             break
-    return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
+    return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth), config.fixed)
 
 
 def _overruns(out):
@@ -456,16 +492,23 @@ def _numbers(q, k, window, softcap, scale):
 def _launch(arrays, causal, window, softcap, scale):
     q, k = arrays[:2]
     batch, heads, m, d = q.shape
-    kernel, blocks, tile = _plan(q.device, q.element_size(), batch * heads, m, d)
+    fixed = q.dtype == torch.bfloat16 and window is None
+    kernel, blocks, tile = _plan(q.device, q.element_size(), batch * heads, m, k.shape[2], d, fixed)
     constants = (*tile, causal, window is not None, softcap > 0)
     numbers = _numbers(q, k, window, softcap, scale)
     with torch.cuda.device(q.device):
         ct.launch(torch.cuda.current_stream(q.device), (blocks,), kernel, (*arrays, *numbers, *constants))
 
 
+def _for_each_query(q):
+    """Room for a float32 to each query, in rows that begin at multiples of 16 bytes, so that TMA reads them."""
+    *outer, m, _ = q.shape
+    return torch.empty((*outer, ct.cdiv(m, 4) * 4), dtype=torch.float32, device=q.device)[..., :m]
+
+
 def _forward(q, k, v, y, *options):
     """Write the result to y, and return the logarithms of its weights for the gradient."""
-    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    lse = _for_each_query(q)
     if q.numel() and k.numel():
         for arrays in _reachable(_readable(q), _readable(k), _readable(v), y, lse):
             _launch(arrays, *options)
@@ -534,7 +577,7 @@ class _Attention(torch.autograd.Function):
         dq, dk, dv = (empty(x, memory_format=torch.contiguous_format) for x in (q, k, v))
         if q.numel() and k.numel():
             arrays = [_readable(x) for x in (q, k, v, y, dy)]
-            for part in _reachable(*arrays, lse, torch.empty_like(lse), dq, dk, dv):
+            for part in _reachable(*arrays, lse, _for_each_query(q), dq, dk, dv):
                 _launch_backward(part, *ctx.options)
         return dq, dk, dv, None, None, None, None
 

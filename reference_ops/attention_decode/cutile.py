@@ -102,7 +102,7 @@ def _attention_decode_kernel(
     # Of the tiles of keys that are seen, those from `begin` to `end` are this block's
     n = K.shape[2]
     if LENGTHS:
-        n = ct.minimum(ct.load(Lengths, (b,), ()).astype(ct.int32), n)
+        n = ct.minimum(ct.maximum(ct.load(Lengths, (b,), ()), 0), n).astype(ct.int32)
     place = n - m  # of the key that belongs to the first query
     whole = (place + 1) // TILE_N  # tiles before are seen by all queries
     begin = 0

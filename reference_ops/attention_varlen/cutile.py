@@ -16,6 +16,7 @@ ConstBool = ct.Constant[bool]
 ZERO = ct.PaddingMode.ZERO
 LOG2E = math.log2(math.e)
 LOWEST = -1e30  # where a maximum begins: -inf would make a NaN of a query that has seen no key yet
+MOST = 2.0**64  # a sum of weights, of which the largest may be above 1: products with values are finite
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class _Config:
     num_worker_warps: int = 8
     occupancy: int | None = None
     depth: int = 256  # elements of a head that are multiplied at once
+    least_n: int = 0  # keys, at least
+    fixed: bool = False  # for bfloat16 without a window: weights of all keys by the maximum of the first tile of them
 
     @functools.cached_property
     def kernel(self):
@@ -39,7 +42,13 @@ class _Config:
 CONFIGS = {
     2: {
         8: (_Config((64, 64), 64, 4), _Config((64, 32), 128), _Config((64, 32), 256, 4)),
-        9: (_Config((64, 64), 64, 4, 3), _Config((128, 64)), _Config((64, 64))),
+        9: (
+            _Config((64, 64), 64, 4, 3, fixed=True),
+            _Config((128, 128), 128, least_n=2048, fixed=True),
+            _Config((64, 64), 64, 4, 3),
+            _Config((128, 64)),
+            _Config((64, 64)),
+        ),
         10: (_Config((128, 128), 128), _Config((128, 64)), _Config((64, 64))),
         12: (_Config((128, 64), 64), _Config((64, 64), 64), _Config((64, 32))),
     },
@@ -49,11 +58,11 @@ CONFIGS = {
 GRADIENTS = {
     2: {
         8: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 32, 8), (32, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
-        9: {64: ((64, 64, 4, 3), (64, 64, 4, 2)), 128: ((128, 64, 8), (64, 128, 8)), 256: ((64, 32, 8), (32, 64, 8))},
+        9: {64: ((64, 64, 4, 2), (64, 64, 4, 2)), 128: ((128, 64, 8), (64, 128, 8)), 256: ((64, 32, 8), (32, 64, 8))},
         10: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 64, 8), (64, 64, 8)), 256: ((64, 32, 8), (32, 16, 4))},
         12: {64: ((64, 64, 8), (64, 64, 8)), 128: ((64, 32, 4), (32, 64, 8)), 256: ((32, 32, 8), (32, 32, 8))},
     },
-    4: {8: {256: ((16, 16, 8), (16, 8, 8))}},
+    4: {8: {256: ((16, 16, 8), (16, 8, 8))}, 10: {64: ((32, 16, 8), (16, 8, 8)), 256: ((16, 16, 8), (16, 8, 8))}},
 }
 
 
@@ -69,6 +78,12 @@ def _weights(ts, top, total, tout, factor, dtype):
     tp = ct.exp2(ts * factor - new * factor, flush_to_zero=True)
     fade = ct.exp2((top - new) * factor, flush_to_zero=True)
     return tp.astype(dtype), new, total * fade + ct.sum(tp, 1, keepdims=True), tout * fade
+
+
+def _weights_below(base, ts, parts, factor, dtype):
+    """Exponentials of scores by one base for all tiles, and their sums of every eighth key, each in a single thread."""
+    tp = ct.exp2(ts * factor - base, flush_to_zero=True)
+    return tp.astype(dtype), parts + ct.sum(tp.reshape((ts.shape[0], ts.shape[1] // 8, 8)), 1)
 
 
 def _sequence(Starts, b):
@@ -117,6 +132,7 @@ def _attention_varlen_kernel(
     TILE_N: ConstInt,
     TILE_D: ConstInt,
     DEPTH: ConstInt,
+    FIXED: ConstBool,
     CAUSAL: ConstBool,
     WINDOW: ConstBool,
     SOFTCAP: ConstBool,
@@ -184,22 +200,36 @@ def _attention_varlen_kernel(
             seen = seen & (column > own - window) & (column < own + window)
         return ct.where(seen, ts, -math.inf)
 
+    def own_values(j):
+        """Values without those of the next sequence, which may be NaN: a weight of zero would not hide them."""
+        tile = (1, TILE_N, TILE_D)
+        part = _part(V, start, n)
+        return ct.load(part, (h // group, j, 0), tile, padding_mode=ZERO, allow_tma=False).reshape(tile[1:])
+
     top = ct.full((TILE_M, 1), LOWEST, ct.float32)
     total = ct.zeros((TILE_M, 1), ct.float32)
     tout = ct.zeros((TILE_M, TILE_D), ct.float32)
     tp, top, total, tout = _weights(hide(scores(begin), begin), top, total, tout, factor, V.dtype)
+    base, parts = top * factor, ct.zeros((TILE_M, 8), ct.float32)
     for j in range(begin + 1, end):
         # The values of one tile are under way in the tensor cores while the weights of the next are computed
         ts = scores(j)
         tout = ct.mma(tp, values(j - 1), tout)
         if j >= whole:
             ts = hide(ts, j)
-        tp, top, total, tout = _weights(ts, top, total, tout, factor, V.dtype)
-    # Not values of the next sequence, which may be NaN: a weight of zero would not hide them
-    last = ct.load(
-        _part(V, start, n), (h // group, end - 1, 0), (1, TILE_N, TILE_D), padding_mode=ZERO, allow_tma=False
-    )
-    tout = ct.mma(tp, last.reshape((TILE_N, TILE_D)), tout)
+        if FIXED:
+            tp, parts = _weights_below(base, ts, parts, factor, V.dtype)
+        else:
+            tp, top, total, tout = _weights(ts, top, total, tout, factor, V.dtype)
+    tout = ct.mma(tp, own_values(end - 1), tout)
+    if FIXED:
+        # Where a score is so far above the base that weights may overflow, all is done again with maxima of all tiles
+        total = total + ct.sum(parts, 1, keepdims=True)
+        again = ct.max(total) > MOST
+        top, total, tout = ct.where(again, LOWEST, top), ct.where(again, 0.0, total), ct.where(again, 0.0, tout)
+        for j in range(begin, ct.where(again, end, begin)):
+            tp, top, total, tout = _weights(hide(scores(j), j), top, total, tout, factor, V.dtype)
+            tout = ct.mma(tp, own_values(j), tout)
 
     # A query that sees no key gives zeros
     lse = ct.where(total == 0.0, math.inf, top * factor + ct.log2(total))
@@ -292,6 +322,9 @@ def _attention_varlen_backward_queries_kernel(
         tile = (1, depth, TILE_N)
         return ct.load(A, (h // group, d, j), tile, order=(0, 2, 1), padding_mode=ZERO).reshape(tile[1:])
 
+    def keys(j):
+        return ct.load(K, (h // group, j, 0), (1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
+
     def hide(tp, j):
         """Weights without those of keys that a query does not see."""
         column = j * TILE_N + ct.arange(TILE_N, dtype=ct.int32)[None, :]
@@ -306,17 +339,18 @@ def _attention_varlen_backward_queries_kernel(
     for j in range(begin, end):
         ts = tgrad = ct.zeros((TILE_M, TILE_N), ct.float32)
         if DEPTH == TILE_D:
-            ts = ct.mma(tq, columns(K, 0, TILE_D, j), ts)
+            tk = keys(j)
+            ts = ct.mma(tq, tk.transpose(), ts)
             tgrad = ct.mma(tdout, columns(V, 0, TILE_D, j), tgrad)
         else:
             for d in range(ct.cdiv(Q.shape[2], DEPTH)):
                 ts = ct.mma(rows(Q, d, DEPTH), columns(K, d, DEPTH, j), ts)
                 tgrad = ct.mma(rows(dOut, d, DEPTH), columns(V, d, DEPTH, j), tgrad)
+            tk = keys(j)
         ts, tp = _recomputed(ts, lse, squeeze, factor, SOFTCAP)
         if j >= whole:
             tp = hide(tp, j)
         tds = _slopes(ts, tp, tgrad, delta, SOFTCAP)
-        tk = ct.load(K, (h // group, j, 0), (1, TILE_N, TILE_D), padding_mode=ZERO).reshape((TILE_N, TILE_D))
         tdq = ct.mma(tds.astype(K.dtype), tk, tdq)
     ct.store(dQ, (h, i, 0), (tdq * scale).astype(dQ.dtype).reshape((1, TILE_M, TILE_D)), allow_tma=False)
 
@@ -491,16 +525,17 @@ def _check_sequences(device, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqle
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(device, itemsize, heads, m, d):
-    """Choose (kernel, blocks, tile sizes) for so many heads of m queries."""
+def _plan(device, itemsize, heads, m, n, d, fixed):
+    """Choose (kernel, blocks, constants) for so many heads of m queries of n keys, of fixed bases where they may be."""
     properties = torch.cuda.get_device_properties(device)
     generations = CONFIGS[itemsize]
     tile_d = max(16, 1 << (d - 1).bit_length())
     for config in generations[max(major for major in generations if major <= properties.major)]:
         blocks = heads * ct.cdiv(m, config.tile[0])
-        if tile_d <= config.most_d and blocks >= properties.multi_processor_count:
+        fits = tile_d <= config.most_d and n >= config.least_n and fixed >= config.fixed
+        if fits and blocks >= properties.multi_processor_count:
             break
-    return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth))
+    return config.kernel, blocks, (*config.tile, tile_d, min(tile_d, config.depth), config.fixed)
 
 
 def _parts(sequences, blocks):
@@ -521,7 +556,8 @@ def _launch(arrays, starts, longest, causal, window, softcap, scale):
     q, k = arrays[:2]
     heads, _, d = q.shape
     sequences = len(starts[0]) - 1
-    kernel, _, tile = _plan(q.device, q.element_size(), heads * sequences, longest[0], d)
+    fixed = q.dtype == torch.bfloat16 and window is None
+    kernel, _, tile = _plan(q.device, q.element_size(), heads * sequences, *longest, d, fixed)
     tiles = ct.cdiv(longest[0], tile[0])
     constants = (*tile, causal, window is not None, softcap > 0)
     numbers = _numbers(q, k, window, softcap, scale)

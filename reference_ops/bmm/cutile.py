@@ -193,7 +193,7 @@ def _splits(device, itemsize, batch, rows, columns, terms):
     """Choose (tile, tiles, splits, steps of each); there is one split unless sums are long and tiles too few."""
     properties = torch.cuda.get_device_properties(device)
     *_, last = configs = _configs(properties, itemsize)
-    single = (config for config in configs if max(config.tile[:2]) <= 128 and rows <= config.most_rows)
+    single = (config for config in configs if max(config.tile) <= 128 and rows <= config.most_rows)
     tile = next((c.tile for c in single if c.tile[0] < 2 * rows and c.tile[1] < 2 * columns), last.tile)
     tiles, fewest = (batch * ct.cdiv(rows, m) * ct.cdiv(columns, n) for m, n, _ in (tile, last.tile))
     steps = ct.cdiv(terms, tile[2])

@@ -14,9 +14,12 @@ ConstFloat = ct.Constant[float]
 ConstBool = ct.Constant[bool]
 
 LOG2E = math.log2(math.e)
-# Of a row that is held in registers, by what holds it: bytes of it at most, of all rows of a block, and of a tile. A
-# warp that has a row to itself waits for no other one; it needs rows that are read 16 bytes at a time
-HELD = {"warp": (8192, 32768, 512), "block": (16384, 16384, 2048)}
+# Of a row that is held in registers, by whether it is read 16 bytes at a time: what holds it; bytes of it at most, of
+# all rows of a block, and of a tile. A warp that has a row to itself waits for no other one
+HELD = {
+    True: (("warp", 8192, 32768, 512), ("block", 16384, 16384, 2048)),
+    False: (("block", 512, 2048, 512), ("block", 8192, 8192, 2048)),
+}
 # Of a longer row, by whether it is read 16 bytes at a time: bytes of a tile, tiles under way at once, and neighbours
 # that share a maximum, which one thread reads
 LONG = {True: (4096, 4, 8), False: (1024, 4, 1)}
@@ -77,6 +80,7 @@ def _cross_entropy_short_kernel(
     TILE_M: ConstInt,
     TILE_N: ConstInt,
     TILES: ConstInt,
+    GROUP: ConstInt,
     EXACT: ConstBool,
 ):
     """Losses of TILE_M rows of X (M, N), held in registers, and the logarithms of their sums of exponentials."""
@@ -84,12 +88,14 @@ def _cross_entropy_short_kernel(
     rows = ct.bid(0) * TILE_M + ct.arange(TILE_M, dtype=ct.int32)
     target = ct.gather(Target, rows)  # before the row, so that its logit is there in time
     columns, insides = (), ()
-    for j in ct.static_iter(range(TILES)):
-        columns += ((j * TILE_N + ct.arange(TILE_N, dtype=ct.int32))[None, :],)
-        insides += ((rows < Lse.shape[0])[:, None] & (columns[j] < n),)  # all known before the first load
+    for j in ct.static_iter(range(TILES)):  # all known before the first load; a group is inside or outside as a whole
+        first = (j * TILE_N + GROUP * ct.arange(TILE_N // GROUP, dtype=ct.int32))[None, :, None]
+        columns += (first + ct.arange(GROUP, dtype=ct.int32),)
+        insides += ((rows < Lse.shape[0])[:, None, None] & (first < n),)
     txs = ()
     for j in ct.static_iter(range(TILES)):
-        txs += (_gather(X, (rows[:, None], columns[j]), insides[j], EXACT),)
+        tx = _gather(X, (rows[:, None, None], columns[j]), insides[j], EXACT)
+        txs += (tx.reshape((TILE_M, TILE_N)),)
     logit = ct.gather(X, (rows, target), padding_value=math.nan).astype(ct.float32)
 
     most = txs[0]
@@ -104,7 +110,7 @@ def _cross_entropy_short_kernel(
     plain = ct.zeros((TILE_M, TILE_N), ct.float32)
     if SMOOTHING > 0:
         for j in ct.static_iter(range(TILES)):
-            plain = plain + ct.where(columns[j] < n, txs[j].astype(ct.float32), 0.0)
+            plain = plain + ct.where(columns[j].reshape((1, TILE_N)) < n, txs[j].astype(ct.float32), 0.0)
     _store(Loss, Lse, Count, rows, target, logit, lse, ct.sum(plain, 1) / n, ignore_index, SMOOTHING, REDUCE)
 
 
@@ -113,21 +119,21 @@ def _chunk(X, i, start, TILE_N, TILES, GROUP):
     txs = ()
     for k in ct.static_iter(range(TILES)):
         place = start + (k * TILE_N + ct.arange(TILE_N, dtype=ct.int32))
-        tx = ct.gather(X, (i, place), check_bounds=False)  # tw: ignore[TW215] of whole chunks only
+        tx = ct.gather(X, (i, place), check_bounds=False)  # of whole chunks only
         txs += (tx.reshape((TILE_N // GROUP, GROUP)),)
     return txs
 
 
-def _last_chunk(X, i, start, fill, TILE_N, TILES, GROUP):
-    """The same with `fill` in the place of what is beyond the end of the row."""
-    insides = ()
+def _last_chunk(X, i, start, end, fill, TILE_N, TILES, GROUP):
+    """The same with `fill` in the place of groups from `end` on."""
+    firsts, insides = (), ()
     for k in ct.static_iter(range(TILES)):  # all known before the first load
-        insides += (k * TILE_N + ct.arange(TILE_N, dtype=ct.int32) < X.shape[1] - start,)
+        firsts += ((k * TILE_N + GROUP * ct.arange(TILE_N // GROUP, dtype=ct.int32))[:, None],)
+        insides += (firsts[k] < end - start,)
     txs = ()
     for k in ct.static_iter(range(TILES)):
-        place = start + (k * TILE_N + ct.arange(TILE_N, dtype=ct.int32))
-        tx = ct.gather(X, (i, place), mask=insides[k], padding_value=fill, check_bounds=False)
-        txs += (tx.reshape((TILE_N // GROUP, GROUP)),)
+        place = start + (firsts[k] + ct.arange(GROUP, dtype=ct.int32))
+        txs += (ct.gather(X, (i, place), mask=insides[k], padding_value=fill, check_bounds=False),)
     return txs
 
 
@@ -163,11 +169,17 @@ def _cross_entropy_kernel(
     TILE_N: ConstInt,
     TILES: ConstInt,
     GROUP: ConstInt,
+    REST: ConstBool,
 ):
     """Loss of a row of X (M, N), and the logarithm of its sum of exponentials: an online pass, lane by lane."""
     i = ct.bid(0)
     n = X.shape[1]
     target = ct.load(Target, (i,), (1,), allow_tma=False)  # not waited for before the end
+    end = n - n % GROUP
+    if REST:  # of the row after its last whole group
+        column = end + ct.arange(GROUP, dtype=ct.int32)
+        rest = ct.gather(X, (i, column), mask=column < n, padding_value=-math.inf, check_bounds=False)
+        rest = rest.astype(ct.float32)
     top = ct.full((TILE_N // GROUP, 1), -math.inf, ct.float32)
     total = ct.zeros((TILE_N // GROUP, GROUP), ct.float32)
     plain = ct.zeros((TILE_N // GROUP, GROUP), ct.float32)
@@ -178,17 +190,22 @@ def _cross_entropy_kernel(
         if SMOOTHING > 0:
             plain = _sum(txs, plain)
     start = ct.int64(whole) * (TILE_N * TILES)
-    if start < n:
-        top, total = _fold(_last_chunk(X, i, start, -math.inf, TILE_N, TILES, GROUP), top, total)
+    if start < end:
+        top, total = _fold(_last_chunk(X, i, start, end, -math.inf, TILE_N, TILES, GROUP), top, total)
         if SMOOTHING > 0:
-            plain = _sum(_last_chunk(X, i, start, 0, TILE_N, TILES, GROUP), plain)
+            plain = _sum(_last_chunk(X, i, start, end, 0, TILE_N, TILES, GROUP), plain)
 
     # The lanes meet once; a NaN, an inf or a row of nothing but -inf makes the sum NaN
     highest = ct.max(top)
-    lse = (highest + ct.log(ct.sum(total * _exp(top - highest)))).reshape((1,))
+    if REST:
+        highest = ct.maximum(highest, ct.max(rest))
+    total, plain = ct.sum(total * _exp(top - highest)), ct.sum(plain)
+    if REST:
+        total, plain = total + ct.sum(_exp(rest - highest)), plain + ct.sum(ct.where(column < n, rest, 0.0))
+    lse = (highest + ct.log(total)).reshape((1,))
     rows = i + ct.arange(1, dtype=ct.int32)
     logit = ct.gather(X, (rows, target), padding_value=math.nan).astype(ct.float32)
-    _store(Loss, Lse, Count, rows, target, logit, lse, ct.sum(plain) / n, ignore_index, SMOOTHING, REDUCE)
+    _store(Loss, Lse, Count, rows, target, logit, lse, plain / n, ignore_index, SMOOTHING, REDUCE)
 
 
 @ct.kernel(**HINTS_SUM)
@@ -272,16 +289,16 @@ def _plan(x):
     """Choose (kernel, rows of a block, constants) for rows (M, N)."""
     (m, n), itemsize = x.shape, x.element_size()
     aligned = x.data_ptr() % 16 == 0 and x.stride(0) * itemsize % 16 == 0 and x.stride(1) == 1
-    wide = aligned and n % 16 == 0  # masks are for 16 elements at once
-    holder = "warp" if wide and n * itemsize <= HELD["warp"][0] else "block"
-    most, block, tile = HELD[holder]
-    if n * itemsize > most:
-        length, *others = LONG[aligned]
-        return _kernel("long"), 1, (length // itemsize, *others)
+    group = 16 // itemsize if aligned and n * itemsize % 16 == 0 else 1
+    held = next((held for held in HELD[group > 1] if n * itemsize <= held[1]), None)
+    if held is None:
+        length, tiles, group = LONG[aligned]
+        return _kernel("long"), 1, (length // itemsize, tiles, group, n % group > 0)
+    holder, _, block, tile = held
     tile_n = min(_power_of_two(n), tile // itemsize)
     tiles = ct.cdiv(n, tile_n)
     tile_m = min(_power_of_two(m), block // (itemsize * tile_n * _power_of_two(tiles)))
-    return _kernel(holder), tile_m, (tile_m, tile_n, tiles, m % tile_m == 0 and n % tile_n == 0)
+    return _kernel(holder), tile_m, (tile_m, tile_n, tiles, group, m % tile_m == 0 and n % tile_n == 0)
 
 
 def _forward(logits, target, ignore_index, smoothing, reduction, out=None):

@@ -17,6 +17,8 @@ ROW = 16384  # elements of a row that a block holds in registers, as fp32; a lon
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
 BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
 HELD_BACKWARD = 49152  # words of 32 bits that a block holds for the gradients: of a row, its gradient, and the sums
+HELD_WITH_WEIGHT = 36864  # such words, beside which there is room for the weight; beyond, it is loaded with each row
+NEIGHBOURS = 8  # halves that are loaded by one thread, and added up at once
 TILE_COLUMNS = 128  # width of a tile that walks down longer rows
 BLOCKS = 1024  # that sum the gradients of weight and bias then
 SUMS = 2048  # of rows that a block adds up at once
@@ -175,11 +177,11 @@ def _held(A, i, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
     return ts
 
 
-def _weight(W, j, TILE_N: ConstInt, HAS_W: ConstBool):
-    """Tile of the weight in its dtype; zero outside, or 1 if there is none."""
+def _weight(W, index, tile, HAS_W: ConstBool):
+    """Tile of the weight, a line for each row, in its dtype; zero outside, or 1 if there is none."""
     if HAS_W:
-        return ct.load(W, (j,), (TILE_N,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-    return ct.ones((TILE_N,), ct.float32)
+        return ct.load(W, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+    return ct.ones(tile, ct.float32)
 
 
 def _saved(Statistics, i, TILE_M: ConstInt):
@@ -202,6 +204,7 @@ def _layer_norm_backward_kernel(
     dW,
     dB,
     HAS_W: ConstBool,
+    HOLD_W: ConstBool,
     SUM_W: ConstBool,
     SUM_B: ConstBool,
     TILE_M: ConstInt,
@@ -210,12 +213,15 @@ def _layer_norm_backward_kernel(
 ):
     """Gradient of rows in registers; a block's part of those of weight and bias, a line of dW and dB."""
     tile = (TILE_M, TILE_N)
+    HALVES = X.dtype in (ct.float16, ct.bfloat16)
+    GROUP = ct.static_eval(min(NEIGHBOURS, TILE_N) if HALVES else 1)
+    groups = (TILE_M, TILE_N // GROUP, GROUP)
     tws, tdws, tdbs = (), (), ()
     for j in ct.static_iter(range(TILES)):
-        tws += (_weight(W, j, TILE_N, HAS_W),)
+        tws += (_weight(W, (0, j), (1, TILE_N), HAS_W) if HOLD_W else None,)
         tdws += (ct.zeros(tile, dW.dtype),)
         tdbs += (ct.zeros(tile, dB.dtype),)
-    rows, share = ct.cdiv(X.shape[0], TILE_M), ct.ones((1, 1), dW.dtype) / X.shape[1]
+    rows = ct.cdiv(X.shape[0], TILE_M)
     mean, rstd = _saved(Statistics, ct.bid(0), TILE_M)
     for i in range(ct.bid(0), rows, ct.num_blocks(0)):
         txs, tdys = _held(X, i, TILE_M, TILE_N, TILES), _held(dY, i, TILE_M, TILE_N, TILES)
@@ -223,25 +229,27 @@ def _layer_norm_backward_kernel(
         following = ct.minimum(i + ct.num_blocks(0), rows - 1)
         next_mean, next_rstd = _saved(Statistics, following, TILE_M)
 
-        slope = ct.zeros(tile, dW.dtype)
-        offset = ct.zeros(tile, dW.dtype)
+        slope = ct.zeros(groups[:2], dW.dtype)
+        offset = ct.zeros(groups[:2], dW.dtype)
         shift = -mean * rstd
         normalized, tgs, sums_w, sums_b = (), (), (), ()
         for j in ct.static_iter(range(TILES)):
             tx, tdy = _wide(txs[j]) * rstd + shift, _wide(tdys[j])
-            tg = tdy * _wide(tws[j])
-            slope = slope + tg * tx
-            offset = offset + tg
-            normalized, tgs = (*normalized, tx), (*tgs, tg)
+            tg = tdy * _wide(tws[j] if HOLD_W else _weight(W, (i, j), tile, HAS_W))
+            slope = slope + ct.sum((tg * tx).reshape(groups), 2)
+            offset = offset + ct.sum(tg.reshape(groups), 2)
+            normalized, tgs = (*normalized, tx), (*tgs, tg if HOLD_W or HALVES else tdy)
             sums_w += (tdws[j] + tdy * tx if SUM_W else tdws[j],)
             sums_b += (tdbs[j] + tdy if SUM_B else tdbs[j],)
         tdws, tdbs = sums_w, sums_b
 
         # What a change of the statistics takes away
+        share = rstd / X.shape[1]
         slope, offset = ct.reduce((slope, offset), 1, _add_pairs, (0.0, 0.0), keepdims=True)
-        slope, offset = slope * (share * rstd), offset * (share * rstd)
+        slope, offset = slope * share, offset * share
         for j in ct.static_iter(range(TILES)):
-            tdx = tgs[j] * rstd - (normalized[j] * slope + offset)
+            tg = tgs[j] if HOLD_W or HALVES else tgs[j] * _weight(W, (i, j), tile, HAS_W)
+            tdx = tg * rstd - (normalized[j] * slope + offset)
             ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
         mean, rstd = next_mean, next_rstd
     for j in ct.static_iter(range(TILES)):
@@ -290,13 +298,13 @@ def _layer_norm_long_backward_kernel(
     slope = ct.zeros(tile, rstd.dtype)
     offset = ct.zeros(tile, rstd.dtype)
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
-        tg = _load(dY, (i, j), tile) * _wide(_weight(W, j, TILE_N, HAS_W))
+        tg = _load(dY, (i, j), tile) * _wide(_weight(W, (i, j), tile, HAS_W))
         slope = slope + tg * (_load(X, (i, j), tile) - mean)
         offset = offset + tg
     slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
     offset = ct.sum(offset, 1, keepdims=True) / X.shape[1]
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
-        tg = _load(dY, (i, j), tile) * _wide(_weight(W, j, TILE_N, HAS_W))
+        tg = _load(dY, (i, j), tile) * _wide(_weight(W, (i, j), tile, HAS_W))
         tdx = (tg - offset - (_load(X, (i, j), tile) - mean) * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
 
@@ -422,21 +430,23 @@ def _gradients(rows, weight, bias, statistics, summed):
     dy, x = rows[0], rows[-2]
     wide = statistics.dtype
     words = (2 + summed.count(True)) * wide.itemsize // 4  # for an element of a row
-    long, blocks, constants = _plan(*x.shape, HELD_BACKWARD // words, _is_wide(rows))
-    w = x if weight is None else weight
+    room = max(words, x.element_size())  # wider elements leave less
+    long, blocks, constants = _plan(*x.shape, HELD_BACKWARD // room, _is_wide(rows))
+    w = x if weight is None else weight.expand(x.shape)
     if long:
         kernel = _hinted(_layer_norm_long_backward_kernel, ROW)
         _launch(blocks, kernel, *rows, w, statistics, weight is not None, *constants)
         sums = _weight_gradients(dy, x, statistics) if any(summed) else summed
         return [s.to(t.dtype) if wanted else None for t, s, wanted in zip((weight, bias), sums, summed, strict=True)]
     kernel, most = _backward_kernel(x.device, words * math.prod(constants))
+    held = room * math.prod(constants) <= HELD_WITH_WEIGHT
     blocks, n = min(blocks, most), x.shape[1]
     lines = [torch.empty((blocks, n), dtype=wide, device=x.device) for _ in range(max(summed.count(True), 1))]
     lines = (lines[0], lines[-1])  # one stands in for that of what is not summed
     dw, db = (torch.empty_like(t) if wanted else None for t, wanted in zip((weight, bias), summed, strict=True))
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
-        arguments = (*rows, w, statistics, *lines, weight is not None, *summed, *constants)
+        arguments = (*rows, w, statistics, *lines, weight is not None, held, *summed, *constants)
         ct.launch(stream, (blocks,), kernel, arguments)
         if any(summed):
             tile_n = min(_power_of_two(n), COLUMNS)

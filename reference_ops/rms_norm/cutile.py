@@ -16,9 +16,11 @@ ConstBool = ct.Constant[bool]
 ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
 BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
-PAIRED = (4, 6)  # such tiles of a row: these numbers are taken two at a time for the gradients
+PAIRED = (4, 6, 8)  # such tiles of a row: these numbers are taken two at a time for the gradients
 UNIT = 128  # bytes that are neighbours in what is loaded then at once; they must divide the row
 HELD_BACKWARD = 49152  # words of 32 bits that a block holds for the gradients: of a row, its gradient, and the sums
+HELD_WITH_WEIGHT = 36864  # such words, beside which there is room for the weight; beyond, it is loaded with each row
+NEIGHBOURS = 8  # halves that are loaded by one thread, and added up at once
 TILE_COLUMNS = 128  # width of a tile that walks down longer rows
 BLOCKS = 1024  # that sum the gradients of weight and bias then
 SUMS = 2048  # of rows that a block adds up at once
@@ -158,11 +160,11 @@ def _held(A, i, TILE_M: ConstInt, TILE_N: ConstInt, TILES: ConstInt):
     return ts
 
 
-def _weight(W, j, TILE_N: ConstInt, HAS_W: ConstBool):
-    """Tile of the weight in its dtype; zero outside, or 1 if there is none."""
+def _weight(W, index, tile, HAS_W: ConstBool):
+    """Tile of the weight, a line for each row, in its dtype; zero outside, or 1 if there is none."""
     if HAS_W:
-        return ct.load(W, (j,), (TILE_N,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-    return ct.ones((TILE_N,), ct.float32)
+        return ct.load(W, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+    return ct.ones(tile, ct.float32)
 
 
 def _saved(Statistics, i, TILE_M: ConstInt):
@@ -180,6 +182,7 @@ def _rms_norm_backward_kernel(
     dW,
     dB,
     HAS_W: ConstBool,
+    HOLD_W: ConstBool,
     SUM_W: ConstBool,
     SUM_B: ConstBool,
     TILE_M: ConstInt,
@@ -188,12 +191,15 @@ def _rms_norm_backward_kernel(
 ):
     """Gradient of rows in registers; a block's part of those of weight and bias, a line of dW and dB."""
     tile = (TILE_M, TILE_N)
+    HALVES = X.dtype in (ct.float16, ct.bfloat16)
+    GROUP = ct.static_eval(min(NEIGHBOURS, TILE_N) if HALVES and X.ndim == 3 else 1)
+    groups = (TILE_M, TILE_N // GROUP, GROUP)
     tws, tdws, tdbs = (), (), ()
     for j in ct.static_iter(range(TILES)):
-        tws += (_weight(W, j, TILE_N, HAS_W),)
+        tws += (_weight(W, (0, j), (1, TILE_N), HAS_W) if HOLD_W else None,)
         tdws += (ct.zeros(tile, dW.dtype),)
         tdbs += (ct.zeros(tile, dB.dtype),)
-    rows, share = ct.cdiv(X.shape[0], TILE_M), ct.ones((1, 1), dW.dtype) / dX.shape[1]
+    rows = ct.cdiv(X.shape[0], TILE_M)
     rstd = _saved(Statistics, ct.bid(0), TILE_M)
     for i in range(ct.bid(0), rows, ct.num_blocks(0)):
         txs, tdys = _held(X, i, TILE_M, TILE_N, TILES), _held(dY, i, TILE_M, TILE_N, TILES)
@@ -201,21 +207,23 @@ def _rms_norm_backward_kernel(
         following = ct.minimum(i + ct.num_blocks(0), rows - 1)
         next_rstd = _saved(Statistics, following, TILE_M)
 
-        slope = ct.zeros(tile, dW.dtype)
+        slope = ct.zeros(groups[:2], dW.dtype)
         normalized, tgs, sums_w, sums_b = (), (), (), ()
         for j in ct.static_iter(range(TILES)):
             tx, tdy = _wide(txs[j]) * rstd, _wide(tdys[j])
-            tg = tdy * _wide(tws[j])
-            slope = slope + tg * tx
-            normalized, tgs = (*normalized, tx), (*tgs, tg)
+            tg = tdy * _wide(tws[j] if HOLD_W else _weight(W, (i, j), tile, HAS_W))
+            slope = slope + ct.sum((tg * tx).reshape(groups), 2)
+            normalized, tgs = (*normalized, tx), (*tgs, tg if HOLD_W or HALVES else tdy)
             sums_w += (tdws[j] + tdy * tx if SUM_W else tdws[j],)
             sums_b += (tdbs[j] + tdy if SUM_B else tdbs[j],)
         tdws, tdbs = sums_w, sums_b
 
         # What a change of the statistics takes away
-        slope = ct.sum(slope, 1, keepdims=True) * (share * rstd)
+        share = rstd / dX.shape[1]
+        slope = ct.sum(slope, 1, keepdims=True) * share
         for j in ct.static_iter(range(TILES)):
-            tdx = tgs[j] * rstd - normalized[j] * slope
+            tg = tgs[j] if HOLD_W or HALVES else tgs[j] * _weight(W, (i, j), tile, HAS_W)
+            tdx = tg * rstd - normalized[j] * slope
             ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
         rstd = next_rstd
     for j in ct.static_iter(range(TILES)):
@@ -263,11 +271,11 @@ def _rms_norm_long_backward_kernel(
     rstd = _saved(Statistics, i, TILE_M)
     slope = ct.zeros(tile, rstd.dtype)
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
-        tg = _load(dY, (i, j), tile) * _wide(_weight(W, j, TILE_N, HAS_W))
+        tg = _load(dY, (i, j), tile) * _wide(_weight(W, (i, j), tile, HAS_W))
         slope = slope + tg * _load(X, (i, j), tile)
     slope = ct.sum(slope, 1, keepdims=True) / X.shape[1] * rstd * rstd
     for j in range(ct.int32(ct.cdiv(X.shape[1], TILE_N))):
-        tg = _load(dY, (i, j), tile) * _wide(_weight(W, j, TILE_N, HAS_W))
+        tg = _load(dY, (i, j), tile) * _wide(_weight(W, (i, j), tile, HAS_W))
         tdx = (tg - _load(X, (i, j), tile) * slope) * rstd
         ct.store(dX, (i, j), tdx.astype(dX.dtype), allow_tma=False)
 
@@ -393,17 +401,19 @@ def _gradients(rows, weight, bias, statistics, summed):
     dy, x = rows[0], rows[-2]
     wide = statistics.dtype
     words = (2 + summed.count(True)) * wide.itemsize // 4  # for an element of a row
+    room = max(words, x.element_size())  # wider elements leave less
     n, unit = x.shape[1], UNIT // x.element_size()
     paired = ct.cdiv(n, TILE_N) in PAIRED and n % unit == 0 and not all(summed)  # both sums leave too few registers
     tile_n = 2 * TILE_N if paired else TILE_N
-    long, blocks, constants = _plan(*x.shape, HELD_BACKWARD // words, _is_wide(rows), tile_n)
-    w = x if weight is None else weight
+    long, blocks, constants = _plan(*x.shape, HELD_BACKWARD // room, _is_wide(rows), tile_n)
+    w = x if weight is None else weight.expand(x.shape)
     if long:
         kernel = _hinted(_rms_norm_long_backward_kernel, ROW)
         _launch(blocks, kernel, *rows, w, statistics, weight is not None, *constants)
         sums = _weight_gradients(dy, x, statistics) if any(summed) else summed
         return [s.to(t.dtype) if wanted else None for t, s, wanted in zip((weight, bias), sums, summed, strict=True)]
     kernel, most = _backward_kernel(x.device, words * math.prod(constants))
+    held = room * math.prod(constants) <= HELD_WITH_WEIGHT
     blocks, n = min(blocks, most), x.shape[1]
     if paired:
         rows = [*(t.unflatten(1, (n // unit, unit)) for t in rows[:-1]), rows[-1]]
@@ -412,7 +422,7 @@ def _gradients(rows, weight, bias, statistics, summed):
     dw, db = (torch.empty_like(t) if wanted else None for t, wanted in zip((weight, bias), summed, strict=True))
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
-        arguments = (*rows, w, statistics, *lines, weight is not None, *summed, *constants)
+        arguments = (*rows, w, statistics, *lines, weight is not None, held, *summed, *constants)
         ct.launch(stream, (blocks,), kernel, arguments)
         if any(summed):
             tile_n = min(_power_of_two(n), COLUMNS)

@@ -38,21 +38,30 @@ class _Config:
     def suits(self, multiprocessors, rows, tiles):
         """Whether nearly all multiprocessors are busy with tiles that are at least half full."""
         waves = tiles * self.num_ctas / multiprocessors
-        return self.tile[0] < 2 * rows and waves >= (2 if self.persistent else 0.9)
+        return self.tile[0] < 2 * rows and waves >= (2 if self.persistent else 0.8)
 
 
 BLOCK = 128  # consecutive k that share a scale, for B with as many columns
 # By bytes of an element and the first major compute capability that they are for; of those that allow as many rows, the
 # first that suits is taken, else the last. Measured on sm_90, elsewhere chosen by the registers that they need; not
-# wider than a block of B, and small, because the sum of a step, here a block, is kept beside that of all steps.
+# wider than a block of B, and small, because the sum of a step is kept beside that of all steps.
 CONFIGS = {
     1: {
         9: (
+            _Config((16, 64, 128), most_rows=16),
+            _Config((128, 128, 256), persistent=True),
+            _Config((128, 128, 128)),
+            _Config((64, 128, 128)),
+            _Config((64, 64, 128)),
+            _Config((64, 64, 128), num_ctas=2),
+        ),
+        10: (
             _Config((16, 64, 128), most_rows=16),
             _Config((128, 128, 128), persistent=True),
             _Config((128, 128, 128)),
             _Config((64, 128, 128)),
             _Config((64, 64, 128)),
+            _Config((64, 64, 128), num_ctas=2),
         ),
         12: (_Config((128, 128, 128)), _Config((64, 64, 128))),
     },
@@ -71,23 +80,44 @@ def _row_product(A, B, ScaleA, ScaleB, m, n, steps, TILE_M, TILE_N, TILE_K):
     """Tile (m, n) of A @ B, summed over a range of steps, times the scales of rows (M, 1) and of columns (1, N)."""
     # Zeros beyond the last k add nothing; rows and columns beyond the edge of Out are computed and not stored.
     tacc = ct.zeros((TILE_M, TILE_N), ct.float32)
-    for k in range(steps[0], steps[1]):
-        ta = ct.load(A, (m, k), (TILE_M, TILE_K), padding_mode=ZERO)
-        tb = ct.load(B, (k, n), (TILE_K, TILE_N), padding_mode=ZERO)
-        tacc = ct.mma(ta, tb, tacc)
+    for step in range(steps[0], steps[1]):
+        if TILE_K > BLOCK:
+            tacc = tacc + _long_step(A, B, m, n, step, TILE_M, TILE_N, TILE_K)
+        else:
+            ta = ct.load(A, (m, step), (TILE_M, TILE_K), padding_mode=ZERO)
+            tb = ct.load(B, (step, n), (TILE_K, TILE_N), padding_mode=ZERO)
+            tacc = ct.mma(ta, tb, tacc)
     tscale = ct.load(ScaleA, (m, 0), (TILE_M, 1), padding_mode=ZERO)
     return tacc * tscale * ct.load(ScaleB, (0, n), (1, TILE_N), padding_mode=ZERO)
 
 
-def _block_product(A, B, ScaleA, ScaleB, m, n, steps, TILE_M, TILE_N, TILE_K):
-    """The same with scales of blocks, (M, steps) and (steps, blocks of columns): a step has its own."""
-    tacc = ct.zeros((TILE_M, TILE_N), ct.float32)
-    for k in range(steps[0], steps[1]):
+def _long_step(A, B, m, n, step, TILE_M, TILE_N, TILE_K):
+    """Tile (m, n) of A @ B for one step, for the caller to add up in fp32, since tensor cores keep some 14 bits."""
+    # tileiras would add up by itself, without use_fast_acc, but spills here. It keeps several loads under way only in a
+    # loop that carries a sum, so this is one.
+    tsum = ct.zeros((TILE_M, TILE_N), ct.float32)
+    for k in range(step, step + 1):
         ta = ct.load(A, (m, k), (TILE_M, TILE_K), padding_mode=ZERO)
         tb = ct.load(B, (k, n), (TILE_K, TILE_N), padding_mode=ZERO)
-        tscale = ct.load(ScaleA, (m, k), (TILE_M, 1), padding_mode=ZERO)
-        tscale = tscale * ct.load(ScaleB, (k, n * TILE_N // BLOCK), (1, 1))
-        tacc = tacc + tscale * ct.mma(ta, tb, ct.zeros((TILE_M, TILE_N), ct.float32))
+        tsum = ct.mma(ta, tb, tsum, use_fast_acc=True)
+    return tsum
+
+
+def _block_product(A, B, ScaleA, ScaleB, m, n, steps, TILE_M, TILE_N, TILE_K):
+    """The same with scales of blocks, (M, steps) and (steps, blocks of columns): a step has its own."""
+    # A step is a loop of its own as in _long_step. Its scales are loaded as far ahead as the rest, which would wait for
+    # them otherwise.
+    tacc = ct.zeros((TILE_M, TILE_N), ct.float32)
+    for step in range(steps[0], steps[1]):
+        tsum = ct.zeros((TILE_M, TILE_N), ct.float32)
+        tscale = ct.zeros((TILE_M, 1), ct.float32)
+        for k in range(step, step + 1):
+            ta = ct.load(A, (m, k), (TILE_M, TILE_K), padding_mode=ZERO)
+            tb = ct.load(B, (k, n), (TILE_K, TILE_N), padding_mode=ZERO)
+            tsum = ct.mma(ta, tb, tsum, use_fast_acc=True)
+            tscale = ct.load(ScaleA, (m, k), (TILE_M, 1), padding_mode=ZERO, latency=6)
+            tscale = tscale * ct.gather(ScaleB, (k, n * TILE_N // BLOCK))
+        tacc = tacc + tscale * tsum
     return tacc
 
 
@@ -212,8 +242,8 @@ def _plan(device, itemsize, rows, columns, blocks):
             break
     persistent = config.persistent or tiles > _MOST_TILES
     grid = min(tiles, properties.multi_processor_count // config.num_ctas) if persistent else tiles
-    kernel = config.block_kernel if blocks else config.kernel
-    return kernel, (grid,), tiles, (*config.tile, persistent)
+    kernel, step = (config.block_kernel, BLOCK) if blocks else (config.kernel, config.tile[2])
+    return kernel, (grid,), tiles, (*config.tile[:2], step, persistent)
 
 
 def _configs(properties, itemsize):
@@ -227,7 +257,7 @@ def _splits(device, itemsize, rows, columns, terms):
     """Choose (tile, tiles, splits, steps of each); there is one split unless sums are long and tiles too few."""
     properties = torch.cuda.get_device_properties(device)
     *_, last = configs = _configs(properties, itemsize)
-    single = (config for config in configs if max(config.tile[:2]) <= 128 and rows <= config.most_rows)
+    single = (config for config in configs if max(config.tile) <= 128 and rows <= config.most_rows)
     tile = next((c.tile for c in single if c.tile[0] < 2 * rows and c.tile[1] < 2 * columns), last.tile)
     tiles, fewest = (ct.cdiv(rows, m) * ct.cdiv(columns, n) for m, n, _ in (tile, last.tile))
     steps = ct.cdiv(terms, tile[2])
@@ -351,6 +381,8 @@ def scaled_matmul(
     if any(t.untyped_storage().data_ptr() == out.untyped_storage().data_ptr() for t in tensors):
         direct = False  # an operand shares its memory
     result = out if direct else torch.empty(shape, dtype=out_dtype, device=a.device)
+    if blocks and shape[0] >= BLOCK:  # by columns, so that TMA reads those of a step: from so many rows on it pays
+        scale_a = _readable(scale_a.mT.contiguous()).mT
     arrays = (_readable(a), _readable(b), scale_a, scale_b, result)
     _launch(*shape, blocks, arrays, ())
     if not direct:

@@ -177,7 +177,8 @@ def _hinted(kernel, warps):
 def _sum_rows(x, src, index, y):
     """Write to each row of `y` that of `x` and the sum of the rows of `src` whose index it is."""
     (v, n), m = y.shape, index.numel()
-    indices, order = torch.sort(index.int(), stable=True)
+    keys = index.clamp(-1, v).int()  # 32 bits sort faster; an index outside of the rows stays outside of them
+    indices, order = torch.sort(keys, stable=True)
     ends = torch.searchsorted(indices, torch.arange(v + 1, dtype=torch.int32, device=index.device))
     spans, tile_n = m // SPAN, min(_power_of_two(n), COLUMNS)
     room = BLOCK // tile_n

@@ -12,23 +12,41 @@ from ..backend import register_impl
 ConstInt = ct.Constant[int]
 
 LOG2E = math.log2(math.e)
-ROW = 16384  # elements of a row that a block holds in registers, as fp32; a longer row is looped over
+ROW = 16384  # elements of a row that a block holds in registers; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
-BLOCK = 4096  # elements of several short rows together, and of a tile of a row that is looped over
+BLOCK = 4096  # elements of several short rows together, and of the tiles of a row that is looped over
 SIDE_BY_SIDE = 32  # rows whose elements are neighbours in memory are loaded together
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
-HINTS = {  # by the elements that a block holds, at most; measured on sm_90
+HINTS = {  # by the words of 32 bits that a block holds, at most; measured on sm_90
     8192: {"occupancy": 4, "num_worker_warps": 8},
     12288: {"occupancy": ct.ByTarget(sm_90=4, default=3), "num_worker_warps": 8},
     16384: {"occupancy": ct.ByTarget(sm_90=3, default=2), "num_worker_warps": 8},
+    20480: {"occupancy": 2, "num_worker_warps": 8},
 }
+
+
+def _wide(t):
+    """A tile in the dtype that is computed in."""
+    return t.astype(ct.static_eval(ct.float64 if t.dtype == ct.float64 else ct.float32))
+
+
+def _wide_again(t):
+    """The same a second time, without its result being held from the first time on."""
+    if t.dtype in (ct.float16, ct.bfloat16):
+        # A zero that the compiler does not know, so that it does not see that both are the same
+        t = ct.bitcast(ct.bitcast(t, ct.uint16) ^ ct.bid(1).astype(ct.uint16), t.dtype)
+    return _wide(t)
+
+
+def _part(A, index, tile):
+    """Tile of A; zero outside."""
+    # Plain loads: all tiles of a row are under way at once, and need no shared memory
+    return ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
 
 
 def _load(A, index, tile):
     """Tile of A in the dtype that is computed in; zero outside."""
-    # Plain loads: all tiles of a row are under way at once, and need no shared memory
-    t = ct.load(A, index, tile, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-    return t.astype(ct.static_eval(ct.float64 if A.dtype == ct.float64 else ct.float32))
+    return _wide(_part(A, index, tile))
 
 
 def _exp(t):
@@ -100,15 +118,15 @@ def _softmax_backward_kernel(dY, Y, dX, TILE_M: ConstInt, TILE_R: ConstInt, TILE
     inside = ct.arange(TILE_N, dtype=ct.int32) < Y.shape[2] - (TILES - 1) * TILE_N
     tys, tdys = (), ()
     for j in ct.static_iter(range(TILES)):
-        tys, tdys = (*tys, _load(Y, (m, r, j), tile)), (*tdys, _load(dY, (m, r, j), tile))
+        tys, tdys = (*tys, _part(Y, (m, r, j), tile)), (*tdys, _part(dY, (m, r, j), tile))
     # Zero already; to say it, with `inside` from before the loads, spares a branch around each of them
-    tdys = (*tdys[:-1], ct.where(inside, tdys[-1], 0.0))
+    tdys = (*tdys[:-1], ct.where(inside, tdys[-1], ct.zeros(tile, dY.dtype)))
     dot = ct.zeros(tile, ct.static_eval(ct.float64 if Y.dtype == ct.float64 else ct.float32))
     for j in ct.static_iter(range(TILES)):
-        dot = dot + tdys[j] * tys[j]
+        dot = dot + _wide(tdys[j]) * _wide(tys[j])
     dot = ct.sum(dot, 2, keepdims=True)
     for j in ct.static_iter(range(TILES)):
-        tdx = tys[j] * (tdys[j] - dot)
+        tdx = _wide_again(tys[j]) * (_wide_again(tdys[j]) - dot)
         ct.store(dX, (m, r, j), tdx.astype(dX.dtype), allow_tma=False)
 
 
@@ -150,17 +168,17 @@ def _hinted(kernel, elements):
 
 
 @functools.lru_cache(maxsize=4096)
-def _plan(m, r, n, most, wide):
+def _plan(m, r, n, most, block, wide):
     """Choose (whether rows are too long for registers, grid, constants) for rows (M, R, N)."""
     tile_r = min(_power_of_two(r), SIDE_BY_SIDE)
     tile_n = min(_power_of_two(n), TILE_N // tile_r)
     tiles = ct.cdiv(n, tile_n)
     long = wide or tile_r * tile_n * tiles > most
     if long:
-        tile_n, tiles = min(_power_of_two(n), BLOCK // tile_r), 1
-    tile_m = 1
+        tile_n, tiles = min(_power_of_two(n), block // tile_r), 1
+    tile_m, most = 1, block if long else BLOCK
     while tile_m < m and (
-        2 * tile_m * tile_r * tile_n * tiles <= BLOCK or ct.cdiv(m, tile_m) * ct.cdiv(r, tile_r) > MAX_BLOCKS
+        2 * tile_m * tile_r * tile_n * tiles <= most or ct.cdiv(m, tile_m) * ct.cdiv(r, tile_r) > MAX_BLOCKS
     ):
         tile_m *= 2
     grid = (ct.cdiv(m, tile_m) * ct.cdiv(r, tile_r),)
@@ -175,19 +193,29 @@ def _rows(x, dim):
     return x.reshape(m, n, r).transpose(1, 2) if r > 1 else x.reshape(m, 1, n)
 
 
+def _is_aligned(views):
+    """Whether all rows can be read 16 bytes at a time."""
+    return all(
+        v.stride(2) == 1 and v.data_ptr() % 16 == 0 and all(s * v.element_size() % 16 == 0 for s in v.stride()[:2])
+        for v in views
+    )
+
+
 def _launch(kernel, long_kernel, dim, *tensors):
     """Launch `kernel` where the rows of all but the last tensor fit in registers, `long_kernel` elsewhere."""
     views = [_rows(t, dim) for t in tensors]
     if views[0].shape[1] == 1 and views[0].stride(0) == 1:
         views = [v.transpose(0, 1) for v in views]
-    x = views[0]
+    x, arrays, size = views[0], len(views) - 1, views[0].element_size()
     wide = max(*x.shape, *(s for v in views for s in v.stride())) >= 2**31
-    arrays = (len(views) - 1) * max(4, x.element_size()) // 4  # fp64 takes twice the registers
-    long, grid, constants = _plan(*x.shape, ROW // arrays, wide)
+    if arrays > 1 and not _is_aligned(views):
+        size = max(size, 4)  # a half that is loaded alone takes a register
+    words = max(1.0, 1.25 * arrays * size / 4)  # for an element, and for what becomes of it
+    long, grid, constants = _plan(*x.shape, min(ROW, int(max(HINTS) / words)), BLOCK // arrays, wide)
     if long:
         hinted = _hinted(long_kernel, 2 * BLOCK)  # a tile and its sums
     else:
-        hinted = _hinted(kernel, arrays * math.prod(constants))
+        hinted = _hinted(kernel, words * math.prod(constants))
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         ct.launch(stream, grid, hinted, (*views, *constants))

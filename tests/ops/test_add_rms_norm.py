@@ -242,6 +242,16 @@ class Test_AddRmsNorm(common.PyTestCase):
         self._check(kwargs)
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("n", [11008, 16383, 16384], ids=str)
+    def test_op_backward_of_long_rows(self, n, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs((9, n), dtype)
+        for x in kwargs.values():
+            x.requires_grad_()
+        self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_backward_of_several_tiles_for_each_block(self, backend):
         self._setup(backend)
         kwargs = self.inputs((70001, 50), self._dtypes[0])

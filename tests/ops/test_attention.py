@@ -206,6 +206,17 @@ class Test_Attention(common.PyTestCase):
             assert slopes.isfinite().all()
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize(("d", "causal"), [(16, False), (80, True)], ids=str)
+    def test_op_scores_that_rise(self, d, causal, backend):
+        self._setup(backend)
+        # So many heads that there is a block for each multiprocessor
+        kwargs = self.inputs((1, 132, 66, 9, 300, d), torch.bfloat16)
+        # Weights by the maximum of the first keys are infinite in every other head
+        kwargs["k"][:, ::2, 200:] *= 60
+        kwargs["q"][:, :, 5] = float("nan")  # which hides nothing of the queries beside it
+        self._check({**kwargs, "causal": causal})
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_queries_that_see_no_key(self, backend):
         self._setup(backend)
         kwargs = self.inputs((1, 2, 1, 40, 8, 16), self._dtypes[0])

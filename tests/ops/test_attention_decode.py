@@ -182,6 +182,15 @@ class Test_AttentionDecode(common.PyTestCase):
         torch.testing.assert_close(result, expected, rtol=1e-2, atol=2e-2)
 
     @pytest.mark.parametrize("backend", _backends)
+    def test_op_lengths_beyond_the_keys(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((5, 4, 2, 1, 70, 16), self._dtypes[-1])
+        end = torch.tensor([-(2**63), 7 - 2**32, 70, 2**32 + 7, 2**63 - 1], device=kwargs["q"].device)
+        expected = self.reference(**{**kwargs, "lengths": end.clamp(0, 70)})
+        actual = attention_decode(**{**kwargs, "lengths": end})
+        torch.testing.assert_close(actual, expected, rtol=1e-2, atol=2e-2)
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_more_rows_than_a_tile(self, backend):
         self._setup(backend)
         self._check(self.inputs((1, 36, 2, 5, 40, 16), self._dtypes[-1]))

@@ -220,6 +220,17 @@ class Test_AttentionVarlen(common.PyTestCase):
             assert slopes.isfinite().all()
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
+    def test_op_scores_that_rise(self, causal, backend):
+        self._setup(backend)
+        # So many heads that there is a block for each multiprocessor
+        kwargs = self.inputs(((9,), (300,), 132, 66, 16), torch.bfloat16)
+        # Weights by the maximum of the first keys are infinite in every other head
+        kwargs["k"][200:, ::2] *= 60
+        kwargs["q"][5] = float("nan")  # which hides nothing of the queries beside it
+        self._check({**kwargs, "causal": causal})
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_queries_that_see_no_key(self, backend):
         self._setup(backend)
         kwargs = self.inputs(((40, 3), (8, 0), 2, 1, 16), self._dtypes[0])

@@ -87,7 +87,8 @@ class Test_Cat(common.PyTestCase):
     @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")], ids=str)
     def test_op_special_values(self, value, backend):
         self._setup(backend)
-        tensors = [x.clone() for x in self.inputs(self._ragged[0], self._dtypes[0])["tensors"]]
+        dtype = self._dtypes[0]
+        tensors = [x.clone() for x in self.inputs(self._ragged[0], dtype)["tensors"]]
         tensors[1].view(-1)[::97] = value
         self._same({"tensors": tensors, "dim": 0})
 
@@ -119,7 +120,7 @@ class Test_Cat(common.PyTestCase):
         assert torch.equal(strided, expected)
         cat(tensors[::-1], out=x)
         assert torch.equal(x, expected)
-        for wrong in (out[1:], out.double(), out.cpu()):
+        for wrong in (out[1:], out.bool(), out.cpu()):
             with pytest.raises(ValueError, match="out is"):
                 cat(tensors, out=wrong)
 

@@ -202,6 +202,17 @@ class Test_CrossEntropy(common.PyTestCase):
         self._check(kwargs, equal_nan=True)
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("n", [1000, 1001, 20009], ids=str)
+    def test_op_padded_classes(self, n, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs((5, n), dtype)
+        kwargs["target"][:2] = n - 1
+        # A stride of whole 16 bytes, and what is read with the last classes must not count
+        kwargs["logits"] = torch.nn.functional.pad(kwargs["logits"], (0, 32 - n % 32), value=torch.inf)[:, :n]
+        self._check({**kwargs, "label_smoothing": 0.1}, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("position", [-1, 34, 2**31 + 3], ids=str)
     def test_op_target_outside(self, position, backend):
         self._setup(backend)

@@ -166,8 +166,11 @@ class Test_Embedding(common.PyTestCase):
         wrong = float("nan")
         expected = torch.full((6, 34), wrong, dtype=dtype, device="cuda")
         expected[0], expected[5] = values[2], values[5]
+        values.requires_grad_()
         actual = embedding(position.view(3, 2), values).view(6, 34)
         torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+        actual.sum().backward()
+        assert values.grad[:, 7].tolist() == [0, 0, 1, 0, 0, 1]
 
     @pytest.mark.parametrize("backend", _backends)
     def test_op_index_of_int32(self, backend):

@@ -179,8 +179,8 @@ class Test_QuantizeInt8(common.PyTestCase):
     @pytest.mark.parametrize("backend", _backends)
     def test_op_rounds_to_nearest_even(self, backend):
         self._setup(backend)
-        x = torch.tensor([-127, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 126.5, -126.5, 63.4375, 63.5625])
-        expected = torch.tensor([-127, 0, 2, 2, 0, -2, -2, 126, -126, 63, 64])
+        x = torch.tensor([-127, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 126.5, -126.5, 5.4375, 5.5625])
+        expected = torch.tensor([-127, 0, 2, 2, 0, -2, -2, 126, -126, 5, 6])
         values, size = quantize_int8(x.to(self._dtypes[0]).cuda())
         assert size.item() == 1
         assert torch.equal(values.cpu().float(), expected.float())

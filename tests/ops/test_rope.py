@@ -153,7 +153,7 @@ class Test_Rope(common.PyTestCase):
     def test_op_angles_of_any_shape(self, half, leading, backend):
         self._setup(backend)
         kwargs = self.inputs((2, 3, 37, 48), self._dtypes[0])
-        angles = torch.randn((*leading, half), device="cuda")
+        angles = torch.randn((*leading, half), dtype=self._dtypes[0], device="cuda")
         kwargs.update(cos=angles.cos(), sin=angles.sin())
         self._check(kwargs)
 

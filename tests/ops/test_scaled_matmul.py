@@ -15,7 +15,7 @@ class Test_ScaledMatmul(common.PyTestCase):
     _dtypes = [torch.float8_e4m3fn]
     # (M, N, K) and what shares a scale
     _aligned = [
-        (2304, 2048, 128, "rows"),
+        (2304, 2048, 384, "rows"),
         (256, 384, 512, "blocks"),
         (128, 256, 4096, "tensors"),
         (32, 128, 2048, "blocks"),
@@ -207,6 +207,14 @@ class Test_ScaledMatmul(common.PyTestCase):
         kwargs = self.inputs(shape, self._dtypes[0])
         kwargs["b"] = kwargs["b"].contiguous()
         self._check(kwargs)
+
+    @pytest.mark.parametrize("backend", _backends)
+    def test_op_scales_by_columns(self, backend):
+        self._setup(backend)
+        kwargs = self.inputs((130, 300, 300, "blocks"), self._dtypes[0])
+        expected = scaled_matmul(**kwargs)
+        kwargs["scale_a"] = kwargs["scale_a"].mT.contiguous().mT
+        assert torch.equal(scaled_matmul(**kwargs), expected)
 
     @pytest.mark.parametrize("backend", _backends)
     @pytest.mark.parametrize("name", ["a", "b", "scale_a", "scale_b"])

@@ -173,6 +173,8 @@ class Test_ScatterAdd(common.PyTestCase):
         expected[5] += 1
         actual = scatter_add(values, 0, position, x)
         torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+        values = torch.ones((6, 300), dtype=dtype, device="cuda")  # rows so long that their indices are sorted
+        assert scatter_add(values, 0, position[:, 0], values)[:, 7].tolist() == [1, 1, 2, 1, 1, 2]
         actual.sum().backward()
         assert x.grad[:, 7].tolist() == [1, 0, 0, 0, 0, 1]
 

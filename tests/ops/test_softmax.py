@@ -199,3 +199,10 @@ class Test_Softmax(common.PyTestCase):
         self._setup(backend)
         x = self.inputs((3, 70, 130), self._dtypes[0])["x"].mT.requires_grad_()
         self._check({"x": x, "dim": dim}, check_stride=False)
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("n", [8200, 16383, 16384], ids=str)
+    def test_op_backward_of_long_rows(self, n, dtype, backend):
+        self._setup(backend)
+        self._check({"x": self.inputs((2, n), dtype)["x"].requires_grad_()})
