@@ -180,6 +180,11 @@ def _weight(W, index, tile, HAS_W: ConstBool):
     return ct.ones(tile, ct.float32)
 
 
+def _add(total, t, groups):
+    """Add a tile; where `groups` are of several neighbours, what these come to."""
+    return total + (t if groups[2] == 1 else ct.sum(t.reshape(groups), 2))
+
+
 def _saved(Statistics, i, TILE_M: ConstInt):
     """Reciprocal of the root mean square of rows, as saved."""
     return _load(Statistics, (i, 0), (TILE_M, 1))
@@ -213,7 +218,7 @@ def _add_rms_norm_backward_kernel(
         tws += (_weight(W, (0, j), (1, TILE_N), HAS_W) if HOLD_W else None,)
         tdws += (ct.zeros(tile, dW.dtype),)
         tdbs += (ct.zeros(tile, dB.dtype),)
-    rows = ct.cdiv(X.shape[0], TILE_M)
+    rows, part = ct.cdiv(X.shape[0], TILE_M), ct.ones((1, 1), dW.dtype) / dX.shape[1]
     rstd = _saved(Statistics, ct.bid(0), TILE_M)
     for i in range(ct.bid(0), rows, ct.num_blocks(0)):
         txs, tdys = _held(X, i, TILE_M, TILE_N, TILES), _held(dY, i, TILE_M, TILE_N, TILES)
@@ -227,14 +232,14 @@ def _add_rms_norm_backward_kernel(
         for j in ct.static_iter(range(TILES)):
             tx, tdy = _wide(txs[j]) * rstd, _wide(tdys[j])
             tg = tdy * _wide(tws[j] if HOLD_W else _weight(W, (i, j), tile, HAS_W))
-            slope = slope + ct.sum((tg * tx).reshape(groups), 2)
+            slope = _add(slope, tg * tx, groups)
             normalized, tgs = (*normalized, tx), (*tgs, tg if HOLD_W or HALVES else tdy)
             sums_w += (tdws[j] + tdy * tx if SUM_W else tdws[j],)
             sums_b += (tdbs[j] + tdy if SUM_B else tdbs[j],)
         tdws, tdbs = sums_w, sums_b
 
-        # What a change of the statistics takes away
-        share = rstd / dX.shape[1]
+        # What a change of the statistics takes away; where the weight is not held, there is no register for `part`
+        share = part * rstd if HOLD_W else rstd / dX.shape[1]
         slope = ct.sum(slope, 1, keepdims=True) * share
         for j in ct.static_iter(range(TILES)):
             tg = tgs[j] if HOLD_W or HALVES else tgs[j] * _weight(W, (i, j), tile, HAS_W)

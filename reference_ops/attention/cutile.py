@@ -192,7 +192,7 @@ def _attention_kernel(
 
     # A query that sees no key gives zeros
     lse = ct.where(total == 0.0, math.inf, top * factor + ct.log2(total))
-    ct.store(Lse, (b, h, i), lse.reshape((1, 1, TILE_M)))
+    ct.store(Lse, (b, h, i), lse.reshape((1, 1, TILE_M)), allow_tma=False)
     total = ct.where(total == 0.0, 1.0, total)
     tout = ct.truediv(tout, total, rounding_mode=ct.RoundingMode.APPROX, flush_to_zero=True)
     ct.store(Out, (b, h, i, 0), tout.astype(Out.dtype).reshape((1, 1, TILE_M, TILE_D)))
@@ -283,7 +283,7 @@ def _attention_backward_queries_kernel(
     tq, tdout = rows(Q, 0, TILE_D), rows(dOut, 0, TILE_D)
     lse = ct.load(Lse, (b, h, i), (1, 1, TILE_M), padding_mode=ZERO).reshape((TILE_M, 1))
     delta = ct.sum(tdout.astype(ct.float32) * rows(Out, 0, TILE_D).astype(ct.float32), 1, keepdims=True)
-    ct.store(Delta, (b, h, i), delta.reshape((1, 1, TILE_M)))
+    ct.store(Delta, (b, h, i), delta.reshape((1, 1, TILE_M)), allow_tma=False)
     tdq = ct.zeros((TILE_M, TILE_D), ct.float32)
     for j in range(begin, end):
         ts = tgrad = ct.zeros((TILE_M, TILE_N), ct.float32)

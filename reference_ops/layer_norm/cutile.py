@@ -184,6 +184,11 @@ def _weight(W, index, tile, HAS_W: ConstBool):
     return ct.ones(tile, ct.float32)
 
 
+def _add(total, t, groups):
+    """Add a tile; where `groups` are of several neighbours, what these come to."""
+    return total + (t if groups[2] == 1 else ct.sum(t.reshape(groups), 2))
+
+
 def _saved(Statistics, i, TILE_M: ConstInt):
     """Mean and reciprocal of the deviation of rows, as saved."""
     mean = _load(Statistics, (i, 0), (TILE_M, 1))
@@ -214,14 +219,14 @@ def _layer_norm_backward_kernel(
     """Gradient of rows in registers; a block's part of those of weight and bias, a line of dW and dB."""
     tile = (TILE_M, TILE_N)
     HALVES = X.dtype in (ct.float16, ct.bfloat16)
-    GROUP = ct.static_eval(min(NEIGHBOURS, TILE_N) if HALVES else 1)
+    GROUP = ct.static_eval(min(NEIGHBOURS, TILE_N) if HALVES and TILES > 4 else 1)
     groups = (TILE_M, TILE_N // GROUP, GROUP)
     tws, tdws, tdbs = (), (), ()
     for j in ct.static_iter(range(TILES)):
         tws += (_weight(W, (0, j), (1, TILE_N), HAS_W) if HOLD_W else None,)
         tdws += (ct.zeros(tile, dW.dtype),)
         tdbs += (ct.zeros(tile, dB.dtype),)
-    rows = ct.cdiv(X.shape[0], TILE_M)
+    rows, part = ct.cdiv(X.shape[0], TILE_M), ct.ones((1, 1), dW.dtype) / X.shape[1]
     mean, rstd = _saved(Statistics, ct.bid(0), TILE_M)
     for i in range(ct.bid(0), rows, ct.num_blocks(0)):
         txs, tdys = _held(X, i, TILE_M, TILE_N, TILES), _held(dY, i, TILE_M, TILE_N, TILES)
@@ -236,15 +241,15 @@ def _layer_norm_backward_kernel(
         for j in ct.static_iter(range(TILES)):
             tx, tdy = _wide(txs[j]) * rstd + shift, _wide(tdys[j])
             tg = tdy * _wide(tws[j] if HOLD_W else _weight(W, (i, j), tile, HAS_W))
-            slope = slope + ct.sum((tg * tx).reshape(groups), 2)
-            offset = offset + ct.sum(tg.reshape(groups), 2)
+            slope = _add(slope, tg * tx, groups)
+            offset = _add(offset, tg, groups)
             normalized, tgs = (*normalized, tx), (*tgs, tg if HOLD_W or HALVES else tdy)
             sums_w += (tdws[j] + tdy * tx if SUM_W else tdws[j],)
             sums_b += (tdbs[j] + tdy if SUM_B else tdbs[j],)
         tdws, tdbs = sums_w, sums_b
 
-        # What a change of the statistics takes away
-        share = rstd / X.shape[1]
+        # What a change of the statistics takes away; where the weight is not held, there is no register for `part`
+        share = part * rstd if HOLD_W else rstd / X.shape[1]
         slope, offset = ct.reduce((slope, offset), 1, _add_pairs, (0.0, 0.0), keepdims=True)
         slope, offset = slope * share, offset * share
         for j in ct.static_iter(range(TILES)):

@@ -14,6 +14,7 @@ ConstInt = ct.Constant[int]
 LOG2E = math.log2(math.e)
 ROW = 16384  # elements of a row that a block holds in registers; a longer row is looped over
 TILE_N = 2048  # elements of one of the tiles that make up such a row: 16 bytes of bf16 for each of 256 threads
+HELD = 2  # tiles of a row, and of its gradient, that are held as fp32 at most; halves of more are held as they are
 BLOCK = 4096  # elements of several short rows together, and of the tiles of a row that is looped over
 SIDE_BY_SIDE = 32  # rows whose elements are neighbours in memory are loaded together
 MAX_BLOCKS = 2**24 - 1  # along one axis of a grid
@@ -30,9 +31,9 @@ def _wide(t):
     return t.astype(ct.static_eval(ct.float64 if t.dtype == ct.float64 else ct.float32))
 
 
-def _wide_again(t):
-    """The same a second time, without its result being held from the first time on."""
-    if t.dtype in (ct.float16, ct.bfloat16):
+def _wide_again(t, TILES: ConstInt):
+    """The same a second time; in a row of many tiles the result is not held from the first time on."""
+    if TILES > HELD and t.dtype in (ct.float16, ct.bfloat16):
         # A zero that the compiler does not know, so that it does not see that both are the same
         t = ct.bitcast(ct.bitcast(t, ct.uint16) ^ ct.bid(1).astype(ct.uint16), t.dtype)
     return _wide(t)
@@ -126,7 +127,7 @@ def _softmax_backward_kernel(dY, Y, dX, TILE_M: ConstInt, TILE_R: ConstInt, TILE
         dot = dot + _wide(tdys[j]) * _wide(tys[j])
     dot = ct.sum(dot, 2, keepdims=True)
     for j in ct.static_iter(range(TILES)):
-        tdx = _wide_again(tys[j]) * (_wide_again(tdys[j]) - dot)
+        tdx = _wide_again(tys[j], TILES) * (_wide_again(tdys[j], TILES) - dot)
         ct.store(dX, (m, r, j), tdx.astype(dX.dtype), allow_tma=False)
 
 
