@@ -11,7 +11,12 @@ from reference_ops.backend import is_backend_available
 from reference_ops.backend import register_impl
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
-SIZES = [(4, 32, 32, 4096, 4096, 128), (2, 32, 8, 8192, 8192, 128), (8, 16, 16, 2048, 2048, 64)]
+SIZES = [
+    (4, 32, 32, 4096, 4096, 128),
+    (2, 32, 8, 8192, 8192, 128),
+    (8, 16, 16, 2048, 2048, 64),
+    (8, 16, 16, 2048, 4096, 64),
+]
 DIRECTIONS = ["forward", "backward"]
 
 
