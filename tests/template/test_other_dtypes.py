@@ -13,6 +13,8 @@ from .conftest import rendered
 pytest.importorskip("torch")
 pytest.importorskip("cuda.tile")
 
+SCALED = "alpha * acc + beta * c; alpha = 0.1; beta = 0.3"
+
 
 @pytest.mark.parametrize(
     ("answers", "names"),
@@ -21,7 +23,10 @@ pytest.importorskip("cuda.tile")
         ({"family": "movement", "variant": "cat", "dtypes": ["int64"]}, "special_values or op_errors"),
         ({"family": "movement", "variant": "cat", "dtypes": ["float64"]}, "op_out"),
         ({"family": "movement", "variant": "pad", "dtypes": ["int64"]}, "arguments"),
+        ({"family": "movement", "variant": "pad", "dtypes": ["float64", "int64"]}, "large_magnitude"),
         ({"family": "pool", "variant": "avg_pool", "dtypes": ["float64"]}, "large_magnitude"),
+        ({"family": "matmul", "variant": "matmul", "epilogue": SCALED, "dtypes": ["float64"]}, "arguments or 2051"),
+        ({"family": "row_norm", "variant": "rms_norm", "dtypes": ["float64"]}, "beyond_float32"),
         ({"family": "elementwise", "formula": "gelu(x)", "dtypes": ["bfloat16"]}, "special_values"),
         ({"family": "gated", "variant": "gelu_and_mul", "dtypes": ["bfloat16"]}, "special_values"),
         ({"family": "quantize", "variant": "int8", "dtypes": ["bfloat16"]}, "nearest_even"),

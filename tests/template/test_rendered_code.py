@@ -71,6 +71,7 @@ def combinations() -> dict[str, dict[str, Any]]:
         found[op] = {"family": "matmul", "precision": precision, "bias": bias, "epilogue": epilogue}
     found["matmul_bmm"] = {"family": "matmul", "variant": "bmm", "dtypes": ["float64", "bfloat16"]}
     found["matmul_bmm_epilogue"] = {"family": "matmul", "variant": "bmm", "bias": True, "epilogue": "relu(acc) * scale"}
+    found["matmul_bmm_scalars"] = {**found["matmul_bmm"], "epilogue": "alpha * acc + beta; alpha = 2.0; beta = 0.1"}
     for bias, epilogue, dtype in itertools.product(
         [False, True],
         ["", "relu(acc) * scale", "acc * sigmoid(acc) * alpha, alpha=2.0"],
@@ -124,6 +125,7 @@ def combinations() -> dict[str, dict[str, Any]]:
     found["attention_half_backward"] = {"family": "attention", "dtypes": ["bfloat16"], "backward": True}
     found["attention_single_backward"] = {"family": "attention", "dtypes": ["float32"], "backward": True}
     found["softmax_double"] = {"family": "softmax", "dtypes": ["float64"]}
+    found["row_norm_double"] = {**found["row_norm_add_rms_norm_backward"], "dtypes": ["float64"]}
     found["gated_half"] = {"family": "gated", "dtypes": ["bfloat16"]}
     return found
 
