@@ -76,16 +76,22 @@ def _position(tile, tiles_m, tiles_n, group):
     return first + tile % in_group % height, tile % in_group // height
 
 
+def _operands(A, B, m, n, step, TILE_M, TILE_N, TILE_K):
+    """Tiles of A and B that one step multiplies for tile (m, n) of A @ B."""
+    # Zeros beyond the last k add nothing; rows and columns beyond the edge of Out are computed and not stored.
+    ta = ct.load(A, (m, step), (TILE_M, TILE_K), padding_mode=ZERO)
+    tb = ct.load(B, (step, n), (TILE_K, TILE_N), padding_mode=ZERO)
+    return ta, tb
+
+
 def _row_product(A, B, ScaleA, ScaleB, m, n, steps, TILE_M, TILE_N, TILE_K):
     """Tile (m, n) of A @ B, summed over a range of steps, times the scales of rows (M, 1) and of columns (1, N)."""
-    # Zeros beyond the last k add nothing; rows and columns beyond the edge of Out are computed and not stored.
     tacc = ct.zeros((TILE_M, TILE_N), ct.float32)
     for step in range(steps[0], steps[1]):
         if TILE_K > BLOCK:
             tacc = tacc + _long_step(A, B, m, n, step, TILE_M, TILE_N, TILE_K)
         else:
-            ta = ct.load(A, (m, step), (TILE_M, TILE_K), padding_mode=ZERO)
-            tb = ct.load(B, (step, n), (TILE_K, TILE_N), padding_mode=ZERO)
+            ta, tb = _operands(A, B, m, n, step, TILE_M, TILE_N, TILE_K)
             tacc = ct.mma(ta, tb, tacc)
     tscale = ct.load(ScaleA, (m, 0), (TILE_M, 1), padding_mode=ZERO)
     return tacc * tscale * ct.load(ScaleB, (0, n), (1, TILE_N), padding_mode=ZERO)
@@ -97,8 +103,7 @@ def _long_step(A, B, m, n, step, TILE_M, TILE_N, TILE_K):
     # loop that carries a sum, so this is one.
     tsum = ct.zeros((TILE_M, TILE_N), ct.float32)
     for k in range(step, step + 1):
-        ta = ct.load(A, (m, k), (TILE_M, TILE_K), padding_mode=ZERO)
-        tb = ct.load(B, (k, n), (TILE_K, TILE_N), padding_mode=ZERO)
+        ta, tb = _operands(A, B, m, n, k, TILE_M, TILE_N, TILE_K)
         tsum = ct.mma(ta, tb, tsum, use_fast_acc=True)
     return tsum
 
@@ -112,8 +117,7 @@ def _block_product(A, B, ScaleA, ScaleB, m, n, steps, TILE_M, TILE_N, TILE_K):
         tsum = ct.zeros((TILE_M, TILE_N), ct.float32)
         tscale = ct.zeros((TILE_M, 1), ct.float32)
         for k in range(step, step + 1):
-            ta = ct.load(A, (m, k), (TILE_M, TILE_K), padding_mode=ZERO)
-            tb = ct.load(B, (k, n), (TILE_K, TILE_N), padding_mode=ZERO)
+            ta, tb = _operands(A, B, m, n, k, TILE_M, TILE_N, TILE_K)
             tsum = ct.mma(ta, tb, tsum, use_fast_acc=True)
             tscale = ct.load(ScaleA, (m, k), (TILE_M, 1), padding_mode=ZERO, latency=6)
             tscale = tscale * ct.gather(ScaleB, (k, n * TILE_N // BLOCK))
