@@ -42,7 +42,8 @@ def _rate(comparison: Comparison, measurement: Measurement | None) -> str:
     rate = comparison.rate(measurement)
     if rate is None:
         return measurement.verdict
-    return f"{rate.median:.0f} ±{(rate.high - rate.low) / 2 / rate.median:.1%}"
+    digits = ".0f" if rate.median >= 100 else ".3g"
+    return f"{rate.median:{digits}} ±{(rate.high - rate.low) / 2 / rate.median:.1%}"
 
 
 def _fraction(value: float | None) -> str:
