@@ -7,6 +7,9 @@ DEST ?=
 NEW ?=
 ARCH ?= sm_90
 
+# Hundreds of processes import the same files: none compiles them anew, as they would where containers set this.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help new verify lint types layers test releases operators reference bench clean
 
@@ -31,8 +34,8 @@ types: $(VENV)/.ready  ## mypy
 layers: $(VENV)/.ready  ## import-linter
 	$(BIN)/lint-imports
 
-test: $(VENV)/.ready  ## the tests of this repository
-	$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal tests
+test: $(VENV)/.ready  ## the tests of this repository; those of the reference operators are part of `make operators`
+	$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal --ignore=tests/ops tests
 
 releases: $(VENV)/.ready  ## the tests of the interpreter, and of what rules say, on older releases of cuda-tile
 	for release in 1.5.0 1.6.0; do \
