@@ -23,17 +23,23 @@ from tilewright.model.outcome import Verdict
 from tilewright.verify import session
 from tilewright.verify import tests
 from tilewright.verify.device import Devices
+from tilewright.verify.importing import Registered
 
 pytest.importorskip("cuda.tile")
 
 
 @pytest.fixture
 def operator(here, monkeypatch):
-    """The current folder is a host with one operator; compiling and its tests take no time, and there is no GPU."""
+    """The current folder is a host with one operator; nothing is imported, tested or compiled, and there is no GPU."""
     monkeypatch.setattr(session, "find_gpus", lambda: Devices(why_none="no GPU"))
+    monkeypatch.setattr(session, "registered", everything_is_registered)
     monkeypatch.setattr(session, "compile_operator", lambda operator, **_options: Compilation(op=operator.name))
     monkeypatch.setattr(tests, "run_python", one_test_passes)
     return scale_add(here)
+
+
+def everything_is_registered(operators):
+    return {operator.name: Registered(backends=("cutile",), exported=True) for operator in operators}
 
 
 def one_test_passes(_operator, arguments, **_options):
