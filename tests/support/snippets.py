@@ -8,6 +8,7 @@ import importlib.util
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import mkdtemp
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +19,8 @@ LENGTHS = {"TILE": 64, "TILE_M": 64, "TILE_N": 64, "TILE_K": 32, "blocks": 8, "N
 
 def load(tmp_path: Path, text: str) -> ModuleType:
     """Import a snippet that is one file."""
-    path = tmp_path / "snippet.py"
+    # In a folder of its own: Python takes a file of the same second and size for the one that it has compiled.
+    path = Path(mkdtemp(dir=tmp_path), "snippet.py")
     path.write_text(text)
     spec = importlib.util.spec_from_file_location("snippet", path)
     module = importlib.util.module_from_spec(spec)
