@@ -1,5 +1,6 @@
-"""Keep what the tests compile apart from what the user's own commands have compiled."""
+"""Keep what the tests compile apart from what the user's own commands have compiled, and run them without ado."""
 
+import gc
 import os
 
 import pytest
@@ -12,3 +13,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before PyTorch is imported: threads o
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     patch = pytest.MonkeyPatch()
     patch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path_factory.mktemp("compilations")))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Never search for garbage in what is loaded by now: thousands of tests, and the libraries that they import."""
+    gc.freeze()

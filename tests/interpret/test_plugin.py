@@ -82,6 +82,15 @@ def test_device_of_the_settings(run):
     assert "2 skipped" in run("--tile-device=cuda", ini="tile_device = auto")[1]
 
 
+@pytest.fixture
+def nothing_frozen():
+    """As if these tests had left it to the plugin."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
 @pytest.mark.parametrize(("options", "frozen"), [(["--tile-device=interpret"], True), ([], False)])
 def test_what_is_loaded_before_the_first_test_is_never_searched_for_garbage(run, pytester, options, frozen):
     pytester.makepyfile(
