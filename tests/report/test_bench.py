@@ -10,9 +10,7 @@ from tilewright.report.bench import failures
 from tilewright.report.bench import fill
 
 
-@pytest.mark.parametrize(
-    ("work", "rate"), [(4096000, "2000"), (4096 * 97, "194"), (4096 * 16, "32"), (614.4, "0.3")]
-)
+@pytest.mark.parametrize(("work", "rate"), [(4096000, "2000"), (4096 * 97, "194"), (4096 * 16, "32"), (614.4, "0.3")])
 def test_small_rates_keep_their_digits(work, rate):
     benchmark, _ = results.BENCHMARKS
     (comparison,) = benchmark.comparisons

@@ -98,7 +98,9 @@ def combinations() -> dict[str, dict[str, Any]]:
         found[f"{family}_{precision}"] = {"family": family, "precision": precision}
     for family in ["attention", "attention_decode", "grouped_matmul"]:
         found[f"{family}_half"] = {"family": family, "dtypes": ["float16", "bfloat16"]}
-    for variant, dtypes in itertools.product(["transpose", "permute", "cat", "pad"], [["bfloat16"], ["int32", "float64"]]):
+    for variant, dtypes in itertools.product(
+        ["transpose", "permute", "cat", "pad"], [["bfloat16"], ["int32", "float64"]]
+    ):
         found[f"movement_{variant}_{dtypes[0]}"] = {"family": "movement", "variant": variant, "dtypes": dtypes}
     for variant, dtypes in itertools.product(["fp8", "int8"], [["bfloat16"], ["float32", "float16"]]):
         found[f"quantize_{variant}_{dtypes[0]}"] = {"family": "quantize", "variant": variant, "dtypes": dtypes}

@@ -62,7 +62,10 @@ VARIANTS: list[dict[str, Any]] = [
         {"family": "embedding", "variant": name, "backward": True, "dtypes": ["float64"]}
         for name in ("embedding", "gather", "scatter_add")
     ),
-    *({"family": "attention", "variant": name, "precision": "3xtf32", "backward": True} for name in ("prefill", "varlen")),
+    *(
+        {"family": "attention", "variant": name, "precision": "3xtf32", "backward": True}
+        for name in ("prefill", "varlen")
+    ),
     {"family": "attention_decode", "precision": "3xtf32"},
     {"family": "grouped_matmul", "precision": "3xtf32"},
     *({"family": "reduction", "variant": name} for name in ("sum", "mean", "max", "argmax", "logsumexp")),
