@@ -26,6 +26,10 @@ OPERATORS = {
         {"family": "matmul", "variant": "matmul", "epilogue": SCALED, "dtypes": ["float64"]},
         "arguments or 2051",
     ),
+    "linear_f16": (
+        {"family": "matmul", "variant": "linear", "bias": True, "epilogue": "gelu(acc)", "dtypes": ["float16"]},
+        "special_values",
+    ),
     "rms_norm_f64": ({"family": "row_norm", "variant": "rms_norm", "dtypes": ["float64"]}, "beyond_float32"),
     "avg_pool_f64": ({"family": "pool", "variant": "avg_pool", "dtypes": ["float64"]}, "large_magnitude"),
     "gelu_bf16": ({"family": "elementwise", "formula": "gelu(x)", "dtypes": ["bfloat16"]}, "special_values"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from .conftest import ROOT
 from .conftest import rendered
@@ -96,8 +97,9 @@ def combinations() -> dict[str, dict[str, Any]]:
         ["attention", "attention_decode", "grouped_matmul"], ["ieee", "tf32", "3xtf32"]
     ):
         found[f"{family}_{precision}"] = {"family": family, "precision": precision}
-    for family in ["attention", "attention_decode", "grouped_matmul"]:
-        found[f"{family}_half"] = {"family": family, "dtypes": ["float16", "bfloat16"]}
+    for family in FAMILIES:
+        if "bfloat16" in yaml.safe_load((ROOT / f"template/_partials/{family}/family.yml").read_text())["dtypes"]:
+            found[f"{family}_half"] = {"family": family, "dtypes": ["float16", "bfloat16"]}
     for variant, dtypes in itertools.product(
         ["transpose", "permute", "cat", "pad"], [["bfloat16"], ["int32", "float64"]]
     ):
