@@ -192,3 +192,19 @@ def test_tilegym_compares_results_that_are_not_alike_one_by_one(family: str, var
     answers = {"op": "my_op", "family": family, "layout": "tilegym"} | ({"variant": variant} if variant else {})
     (test,) = (file.content.decode() for file in rendered(answers).files if file.path.name == "test_my_op.py")
     assert "self.assertCorrectness(my_op, self.reference, kwargs, multiple_outputs=True, " in test
+
+
+@pytest.mark.parametrize(
+    ("answers", "line"),
+    [
+        ({"epilogue": "alpha * acc; alpha = 2.0"}, "The result is alpha * acc, where acc are the sums."),
+        ({"epilogue": "relu(acc)", "bias": True}, "The result is relu(acc), where acc are the sums, bias included."),
+        ({"bias": True}, None),
+    ],
+    ids=str,
+)
+def test_a_stub_says_what_becomes_of_the_sums(answers: dict[str, Any], line: str | None) -> None:
+    data = {"op": "my_op", "family": "matmul", "layout": "standalone", **answers}
+    (stub,) = (file.content.decode() for file in rendered(data).files if file.path.name == "interface.py")
+    found = [each.strip() for each in stub.splitlines() if each.strip().startswith("The result is")]
+    assert found == ([line] if line else [])
