@@ -39,8 +39,20 @@ def module(text: str, path: Path = PATH) -> Module:
     return Module(path, textwrap.dedent(text))
 
 
-def findings(code: str, text: str, path: Path = PATH) -> list[Finding]:
-    return list(check_sources({path: text}, [rule for rule in all_rules() if rule.code == code]).findings)
+IMPLEMENTATION = """
+import torch
+from my_ops.backend import register_impl
+
+
+@register_impl("my_op", backend="cutile")
+def my_op(x, out=None, **kwargs):
+    return x * 2
+"""
+
+
+def findings(code: str, text: str, path: Path = PATH, kernel: str = "") -> list[Finding]:
+    rules = [rule for rule in all_rules() if rule.code == code]
+    return list(check_sources({path: text, Path("my_ops/cutile.py"): kernel}, rules).findings)
 
 
 def test_cases_are_read_from_lists_of_the_class_and_the_module() -> None:
@@ -82,7 +94,20 @@ def test_a_function_of_pytorch_with_the_name_of_the_operator_is_a_reference() ->
 def test_one_of_several_dtypes_in_another_test_is_not_several() -> None:
     text = TEST.replace("[torch.float32, torch.float16, torch.bfloat16]", "[torch.float16]")
     text += "\n    def test_op_large(self):\n        assert my_op(torch.zeros(4, dtype=torch.float32)).sum() == 0\n"
-    assert len(findings("TW407", text)) == 1
+    assert len(findings("TW407", text, kernel="_DTYPES = (torch.float32, torch.float16)\n" + IMPLEMENTATION)) == 1
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "count"), [("(torch.float16,)", 0), ("(torch.bfloat16,)", 1), ("tuple(SUPPORTED)", 1)]
+)
+def test_the_only_dtype_that_an_implementation_lists_is_all_there_is(dtypes: str, count: int) -> None:
+    text = TEST.replace("[torch.float32, torch.float16, torch.bfloat16]", "[torch.float16]")
+    assert len(findings("TW407", text, kernel=f"_DTYPES = {dtypes}\n" + IMPLEMENTATION)) == count
+
+
+def test_no_dtype_is_missing_where_there_is_no_implementation() -> None:
+    text = TEST.replace("[torch.float32, torch.float16, torch.bfloat16]", "[torch.float16]")
+    assert findings("TW407", text) == []
 
 
 def test_a_renamed_test_keeps_its_body() -> None:

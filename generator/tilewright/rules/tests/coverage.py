@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from tilewright.rules.finding import Finding
 from tilewright.rules.finding import Severity
+from tilewright.rules.project import Project
 from tilewright.rules.rule import Rule
 from tilewright.rules.source import Function
 from tilewright.rules.source import Module
 from tilewright.rules.tests.cases import calls_of
 from tilewright.rules.tests.cases import is_operator_test
+from tilewright.rules.tests.cases import operator
 from tilewright.rules.tests.cases import parametrized
 from tilewright.rules.tests.cases import tests
 from tilewright.rules.tests.examples import TEST
@@ -33,6 +35,21 @@ _STRIDED = (
     "transpose", "permute", "t", "mT", "T", "movedim", "swapaxes", "as_strided", "expand", "narrow", "empty_strided",
     "unfold", "chunk", "split",
 )  # fmt: skip
+_IMPLEMENTATION = """
+import torch
+
+from my_ops.backend import register_impl
+
+_DTYPES = (torch.float32, torch.float16)
+
+
+@register_impl("my_op", backend="cutile")
+def my_op(x, out=None, **kwargs):
+    if x.dtype not in _DTYPES:
+        raise TypeError(x.dtype)
+    return x + x
+"""
+_HALF = TEST.replace("[torch.float32, torch.float16, torch.bfloat16]", "[torch.float16]")
 _SMALL = 16  # sizes up to this are counts: of batches, heads, groups
 
 
@@ -64,20 +81,35 @@ class OneDtype(Rule):
         "own way, and a kernel that converts to the wrong dtype is right for one of them."
     )
     advice = 'Parametrize: @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16]).'
-    snippet_path = PATH
-    VALID = (TEST,)
-    INVALID = (TEST.replace("[torch.float32, torch.float16, torch.bfloat16]", "[torch.float16]"),)
+    VALID = (
+        {"my_ops/cutile.py": _IMPLEMENTATION, PATH: TEST},
+        {"my_ops/cutile.py": _IMPLEMENTATION.replace("torch.float32, torch.float16", "torch.float16,"), PATH: _HALF},
+    )
+    INVALID = ({"my_ops/cutile.py": _IMPLEMENTATION, PATH: _HALF},)
 
-    def check(self, module: Module) -> Iterator[Finding]:
-        found = _operator_tests(module)
-        used = _dtypes(value for test in found for each in parametrized(module, test) for value in each.values)
-        used = used or _dtypes([module.tree])
-        if found and len(used) == 1:
-            yield self.finding(
-                module,
-                found[0],
-                f"the only dtype in the tests is torch.{used.pop()}: add the others that the operator takes",
-            )
+    def check_project(self, project: Project) -> Iterator[Finding]:
+        taken = _taken(project)
+        for module in project.checked:
+            found = _operator_tests(module)
+            used = _dtypes(value for test in found for each in parametrized(module, test) for value in each.values)
+            used = used or _dtypes([module.tree])
+            name = operator(module)
+            if found and len(used) == 1 and name in taken and taken[name] != used:
+                yield self.finding(
+                    module,
+                    found[0],
+                    f"the only dtype in the tests is torch.{used.pop()}: add the others that the operator takes",
+                )
+
+
+def _taken(project: Project) -> dict[str, set[str]]:
+    """Dtypes that the `_DTYPES` of implementations list, by operator; none where there is no such list."""
+    taken: dict[str, set[str]] = {}
+    for each in project.declarations:
+        if each.backend is not None:
+            listed = each.module.bindings(each.module.tree).get("_DTYPES", [])
+            taken.setdefault(each.key, set()).update(_dtypes(filter(None, listed)))
+    return taken
 
 
 def _dtypes(nodes: Iterable[ast.AST]) -> set[str]:
