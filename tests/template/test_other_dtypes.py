@@ -1,4 +1,4 @@
-"""Tests that are rendered for dtypes which no reference operator has pass, on the CPU."""
+"""Tests that are rendered for dtypes and formulas which no reference operator has pass, on the CPU."""
 
 import os
 import subprocess
@@ -33,6 +33,15 @@ OPERATORS = {
     "rms_norm_f64": ({"family": "row_norm", "variant": "rms_norm", "dtypes": ["float64"]}, "beyond_float32"),
     "avg_pool_f64": ({"family": "pool", "variant": "avg_pool", "dtypes": ["float64"]}, "large_magnitude"),
     "gelu_bf16": ({"family": "elementwise", "formula": "gelu(x)", "dtypes": ["bfloat16"]}, "special_values"),
+    "shifted": (
+        {
+            "family": "elementwise",
+            "formula": "shift + x * sigmoid(alpha * x); shift = 0.5; alpha = 2.0",
+            "grad_formula": "s = sigmoid(alpha * x); grad * s * (1 + alpha * x * (1 - s))",
+            "dtypes": ["float32"],
+        },
+        "backward or arguments",
+    ),
     "gated_bf16": ({"family": "gated", "variant": "gelu_and_mul", "dtypes": ["bfloat16"]}, "special_values"),
     "int8_bf16": ({"family": "quantize", "variant": "int8", "dtypes": ["bfloat16"]}, "nearest_even"),
     "lstm_bf16": ({"family": "recurrent", "variant": "lstm", "dtypes": ["bfloat16"]}, "steps_in_place"),
