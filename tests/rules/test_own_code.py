@@ -52,6 +52,36 @@ def test_other_layouts(layout: Layout, tmp_path: Path) -> None:
     assert bad(check_sources(sources)) == []
 
 
+SHIFTED = "s = sigmoid(alpha * x); grad * s * (1 + alpha * x * (1 - s))"
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        {"family": "attention", "dtypes": ["bfloat16"]},
+        {"family": "gemv", "dtypes": ["float64"]},
+        {
+            "family": "elementwise",
+            "formula": "shift + x * sigmoid(alpha * x); shift = 0.5; alpha = 2.0",
+            "grad_formula": SHIFTED,
+        },
+    ],
+    ids=["one dtype", "no half precision", "scalar without a part in the gradient"],
+)
+def test_answers_of_which_nothing_is_said(each: dict[str, object], tmp_path: Path) -> None:
+    assert check_sources(rendered("standalone", {"op": "my_op", **each}, tmp_path)).findings == ()
+
+
+@pytest.mark.slow
+def test_every_family_with_one_dtype(tmp_path: Path) -> None:
+    sources: dict[Path, str] = {}
+    for family in read_families(locate().partials):
+        for dtype in family.default_dtypes:
+            each = {"op": f"{family.name}_{dtype}", "family": family.name, "dtypes": [dtype]}
+            sources |= rendered("standalone", each, tmp_path)
+    assert bad(check_sources(sources)) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ["standalone", "tilegym", "single_file"])
 def test_every_rendered_operator(layout: Layout, tmp_path: Path) -> None:
