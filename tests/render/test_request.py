@@ -57,6 +57,12 @@ def test_an_unknown_variant_without_a_family_is_refused_with_the_nearest():
         complete(SOURCE, {"variant": "argmx"})
 
 
+def test_of_a_family_without_variants_none_is_expected():
+    with pytest.raises(UsageError, match="'maxx' is not a variant of topk") as error:
+        complete(SOURCE, {"family": "topk", "variant": "maxx"})
+    assert str(error.value).splitlines()[1:] == ["expected none: it has no variants", "leave it out"]
+
+
 def test_dtypes_are_spelled_out():
     assert complete(SOURCE, {"dtypes": "f32,bf16"}) == {"dtypes": ["float32", "bfloat16"]}
 

@@ -35,7 +35,7 @@ def complete(source: Source, answers: Mapping[str, Any]) -> dict[str, Any]:
     families = read_families(source.partials)
     family = find_family(complete.get("family", FORMULA_FAMILY), families)
     if "variant" in complete:
-        _check_variant(complete["variant"], family, families)
+        _check_variant(complete["variant"], family, families, is_given="family" in complete)
     check_choices(complete, read_questions(source.template))
     if family.name == FORMULA_FAMILY:
         _complete_formula(source, complete)
@@ -72,7 +72,7 @@ def complete_changes(source: Source, changed: Mapping[str, Any], recorded: Mappi
     return {key: value for key, value in completed.items() if key in changed or key not in about}
 
 
-def _check_variant(name: str, family: Family, families: Sequence[Family]) -> None:
+def _check_variant(name: str, family: Family, families: Sequence[Family], *, is_given: bool) -> None:
     variants = [variant.name for variant in family.variants]
     if name in variants:
         return
@@ -83,6 +83,12 @@ def _check_variant(name: str, family: Family, families: Sequence[Family]) -> Non
                 expected=f"expected one of {', '.join(variants)}" if variants else "expected none: it has no variants",
                 hint=f"it is one of {other.name}: --family {other.name}",
             )
+    if is_given and not variants:
+        raise UsageError(
+            f"{name!r} is not a variant of {family.name}",
+            expected="expected none: it has no variants",
+            hint="leave it out",
+        )
     known = variants or [variant.name for other in families for variant in other.variants]
     raise unknown_name(f"{name!r} is not a variant of {family.name}", name, known)
 
