@@ -61,6 +61,7 @@ def test_again_there_is_nothing_to_do(tilewright, host):
     result = tilewright("update", "--all")
     assert result.exit_code == 0
     assert f"Nothing to do: 2 operators are at v{NEXT}." in result.stderr
+    assert json.loads(tilewright("update", "--all", "--json").stdout)["written"] is False
     assert git(host, "status", "--porcelain", "--ignored") == ""
 
 
@@ -132,6 +133,8 @@ def test_to_a_version_that_is_older_is_refused(tilewright, host):
     result = tilewright("update", "--all", "--to", "v0.0.1")
     assert result.exit_code == 2
     assert "there is no way back" in result.stderr
+    assert f"leave out --to, or give it v{own_version()} or a newer one" in result.stderr
+    assert "install a newer tilewright" not in result.stderr
 
 
 @pytest.mark.parametrize("version", [NEXT, f"v{NEXT}"])

@@ -120,10 +120,11 @@ def update(
         refuse_if_begun(host.root)
     with progress_bar("rendering", shown=not json) as progress:
         plan = plan_update(host, source, chosen, to=to, changed=changed, strategy=conflict.value, progress=progress)
-    if writes and plan.changes_anything:
+    written = writes and plan.changes_anything
+    if written:
         carry_out(plan)
     if json:
-        console.document(updates.document(host, plan, written=writes, diff=diff))
+        console.document(updates.document(host, plan, written=written, diff=diff))
     else:
         show(plan, written=writes, diff=diff)
     if plan.conflicts and not plan.is_settled:

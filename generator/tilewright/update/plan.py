@@ -65,7 +65,7 @@ def plan_update(
         target = tag(to) if to else templates.own_version
         recorded = {op: read_answers(op, host.root) for op in ops}
         versions = {op: recorded_version(op, answers) for op, answers in recorded.items()}
-        _refuse_newer(versions, target)
+        _refuse_newer(versions, target, is_asked=bool(to))
         answers = {op: _completed(source, changed, op, recorded[op]) for op in ops}
         behind = [op for op in ops if not is_same(versions[op], target) or _differ(answers[op], recorded[op])]
         moved = []
@@ -122,14 +122,16 @@ def _differ(changed: Mapping[str, Any], recorded: Mapping[str, Any]) -> bool:
     return any(recorded.get(key) != value for key, value in changed.items())
 
 
-def _refuse_newer(versions: Mapping[str, str], target: str) -> None:
+def _refuse_newer(versions: Mapping[str, str], target: str, *, is_asked: bool) -> None:
     newer = [op for op, version in versions.items() if is_newer(version, target)]
     if newer:
         newest = versions[newer[0]]
         raise UsageError(
             f"{', '.join(newer[:3])}: made from the template {newest}, which is newer than {target}",
             expected="expected operators of that template or an older one; there is no way back",
-            hint="install a newer tilewright: pip install --upgrade tilewright",
+            hint=f"leave out --to, or give it {newest} or a newer one"
+            if is_asked
+            else "install a newer tilewright: pip install --upgrade tilewright",
         )
 
 
