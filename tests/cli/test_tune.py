@@ -57,8 +57,24 @@ def test_without_a_gpu(operator, tilewright, monkeypatch):
     assert result.stderr.splitlines() == [
         "error: no GPU to tune on",
         "expected an NVIDIA GPU, with a driver, and a PyTorch that was built for it",
-        "run this on a machine with one; without one, by what the compiler reports: tilewright tune --arch SM_XX",
+        "run this on a machine with one; without one, by what the compiler reports: "
+        "tilewright tune scale_add --arch SM_XX",
     ]
+
+
+def test_an_unknown_operator_is_refused_before_a_gpu_is_looked_for(operator, tilewright, monkeypatch):
+    monkeypatch.setattr(device, "driver_version", lambda: None)
+    result = tilewright("tune", "scale_ad")
+    assert result.exit_code == 2
+    assert "has no operator 'scale_ad'" in result.stderr
+
+
+def test_outside_of_a_repository_no_gpu_is_looked_for(tmp_path, tilewright, monkeypatch):
+    monkeypatch.setattr(device, "driver_version", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    result = tilewright("tune", "scale_add")
+    assert result.exit_code == 2
+    assert "GPU" not in result.stderr
 
 
 def test_table_is_written_and_shown(operator, gpu, tilewright):

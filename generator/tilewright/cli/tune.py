@@ -58,12 +58,13 @@ def tune(
 
     def require() -> None:
         if not arch:
-            require_gpu("tune on", otherwise="without one, by what the compiler reports: tilewright tune --arch SM_XX")
+            by_report = f"tilewright tune {op} --arch SM_XX"
+            require_gpu("tune on", otherwise=f"without one, by what the compiler reports: {by_report}")
 
-    if driver_version() is None:
-        require()  # at once; where there is a driver, PyTorch is asked, which takes seconds, while others begin
     host, source = require_host(), locate()
     (operator,) = choose(find_operators(host), [op], host)
+    if driver_version() is None:
+        require()  # at once; where there is a driver, PyTorch is asked, which takes seconds, while others begin
     sizes = _read_sizes(shapes) if shapes else ()
     task = Task(
         operator=operator,
