@@ -32,10 +32,12 @@ def new(
         str | None, typer.Option(help="Its gradients, one per tensor, separated by `;`.", rich_help_panel=WHAT)
     ] = None,
     epilogue: Annotated[
-        str | None, typer.Option(help="Formula over `acc` before a matmul is stored.", rich_help_panel=WHAT)
+        str | None,
+        typer.Option(help="Formula over `acc` before a matmul or convolution is stored.", rich_help_panel=WHAT),
     ] = None,
     bias: Annotated[
-        bool | None, typer.Option("--bias/--no-bias", help="Add a bias to a matmul.", rich_help_panel=WHAT)
+        bool | None,
+        typer.Option("--bias/--no-bias", help="Add a bias to a matmul or convolution.", rich_help_panel=WHAT),
     ] = None,
     precision: Annotated[
         str | None, typer.Option(help="Products of fp32: ieee, 3xtf32 or tf32.", rich_help_panel=WHAT)
