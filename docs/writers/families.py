@@ -54,7 +54,7 @@ def _family(family: Family, questions: Mapping[str, Any]) -> Iterator[str]:
     gradient = "Gradient: with `--backward`" if family.backward else "No gradient"
     others = "".join(f", `{name}` in {metric}" for name, metric in data.get("variant_metric", {}).items())
     yield from (f"{gradient}. Measured in {family.metric}{others}.", "")
-    yield from _parameters(family)
+    yield from _parameters(family, questions)
     yield from _options((name for name in family.questions if name != "variant"), questions)
 
 
@@ -77,16 +77,19 @@ def _options(names: Iterable[str], questions: Mapping[str, Any]) -> Iterator[str
     yield from table("option", "what the template asks", rows=iter(rows))
 
 
-def _parameters(family: Family) -> Iterator[str]:
+def _parameters(family: Family, questions: Mapping[str, Any]) -> Iterator[str]:
     """The parameters of the operator, once for all variants that have the same."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATE), extensions=["jinja2_ansible_filters.AnsibleCoreFiltersExtension"]
+        loader=jinja2.FileSystemLoader(TEMPLATE),
+        extensions=["jinja2_ansible_filters.AnsibleCoreFiltersExtension"],
+        undefined=jinja2.StrictUndefined,
     )
     template = environment.get_template(f"_partials/{family.name}/parameters.yml.jinja")
+    defaults = {name: questions[name]["default"] for name in family.questions} | {"dtypes": family.default_dtypes}
     variants: dict[str, list[str]] = {}
     for variant in [variant.name for variant in family.variants] or [""]:
-        answers = {"partials": "_partials", "family": family.name, "variant": variant, "formula": "x * sigmoid(x)"}
-        variants.setdefault(template.render(answers), []).append(variant)
+        chosen = {"family": family.name, "variant": variant, "formula": "x * sigmoid(x)"}
+        variants.setdefault(template.render(defaults | chosen, partials="_partials"), []).append(variant)
     for text, names in variants.items():
         of = f" of {', '.join(f'`{name}`' for name in names)}" if len(variants) > 1 else ""
         example = " for the formula `x * sigmoid(x)`" if "formula" in family.questions else ""

@@ -37,6 +37,11 @@ def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not stale, "run: python docs/generate.py"
 
 
+def test_every_parameter_is_described_from_the_first_word() -> None:
+    rows = [line for line in (REFERENCE / "families.md").read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+    assert [row for row in rows if "|  " in row] == []
+
+
 @pytest.mark.parametrize(
     ("layout", "heading"),
     [("standalone", "In a repository of your own"), ("tilegym", "In TileGym"), ("single_file", "As one file")],
