@@ -125,7 +125,7 @@ def _differ(changed: Mapping[str, Any], recorded: Mapping[str, Any]) -> bool:
 def _refuse_newer(versions: Mapping[str, str], target: str, *, is_asked: bool) -> None:
     newer = [op for op, version in versions.items() if is_newer(version, target)]
     if newer:
-        newest = versions[newer[0]]
+        newest = tag(versions[newer[0]])
         raise UsageError(
             f"{', '.join(newer[:3])}: made from the template {newest}, which is newer than {target}",
             expected="expected operators of that template or an older one; there is no way back",
