@@ -55,6 +55,7 @@ CONFIGS = {
     4: {8: (_Config((64, 64, 16)),), 9: (_Config((128, 128, 8)), _Config((64, 64, 16)))},
 }
 MOVED = 4096  # elements that a block copies where x must be padded
+SIDE = 64  # of these along the rows of the copy, where rows become columns
 DEPTHWISE_TILE = (8, 8, 64)  # rows, columns and channels of a block where each channel has a filter of its own
 DEPTHWISE_BYTES, DEPTHWISE_ROWS = 4096, 14  # of a row of such a block, and rows, where those of a filter are neighbours
 
@@ -83,6 +84,15 @@ def _conv2d_move_kernel(
     else:  # neighbours in memory are neighbours along W
         tx = ct.gather(X, (n, h - before[0], x[None, :], channels[:, None])).transpose()
     ct.store(Target, (n, h, w, c), tx.reshape((1, 1, TILE_W, TILE_C)))
+
+
+@ct.kernel(num_worker_warps=4, occupancy=ct.ByTarget(sm_90=6, default=4))
+def _conv2d_transpose_kernel(X, Target, TILE: ct.Constant):
+    """Target (N, rows, columns) = X, whose columns are contiguous."""
+    rows, columns = ct.num_tiles(Target, 1, TILE), ct.num_tiles(Target, 2, TILE)
+    tile, column = ct.bid(0) // columns, ct.bid(0) % columns
+    index = (tile // rows, tile % rows, column)
+    ct.store(Target, index, ct.load(X, index, TILE, padding_mode=ZERO))
 
 
 @ct.kernel(num_worker_warps=8)
@@ -423,7 +433,7 @@ def _plan(device, itemsize, images, in_channels, out_channels, groups, geometry,
     if groups > 1 or (step_w > 1 and not folded):
         step = tile_c  # no tile has channels of two groups, or of two columns
     channels = _multiple(in_channels, step)
-    if image and channels != in_channels:
+    if image and (channels != in_channels or channels % unit):
         return None
     *depth, rows, columns = geometry.needed
     rows, columns = image or (_multiple(rows, step_h), _multiple(columns, step_w))
@@ -483,6 +493,34 @@ def _move(stream, x, target, before):
     return target
 
 
+def _transpose(stream, x, target):
+    """Copy each matrix of x (N, columns, rows) to the target (N, rows, columns)."""
+    images, rows, columns = target.shape
+    if images == 1:  # a stride that is never used may be beyond 32 bits
+        x, target = x[0][None], target[0][None]
+    elif images * max(x.stride(0), target.stride(0)) >= _FAR:
+        for halves in zip(x.tensor_split(2), target.tensor_split(2), strict=True):
+            _transpose(stream, *halves)
+        return
+    side = min(SIDE, _power_of_two(columns))
+    length = min(MOVED // side, _power_of_two(rows))
+    tile = (min(MOVED // (side * length), _power_of_two(images)), length, side)
+    kernel = _conv2d_transpose_kernel
+    ct.launch(stream, (_tiles(tile, target.shape),), kernel, (x.mT, target, tile))
+
+
+def _channels_first(x):
+    """Whether images x (N, C, H, W) can be transposed: they are contiguous, and 32 bits reach all of one."""
+    return x.stride(1) != 1 < x.shape[1] and x[0].is_contiguous() and x[0].numel() < _FAR
+
+
+def _transposed(stream, x):
+    """Return a copy of x (N, C, H, W) as (N, H, W, C)."""
+    images = x.new_empty((x.shape[0], *x.shape[2:], x.shape[1]))
+    _transpose(stream, x.flatten(2), images.flatten(1, 2))
+    return images
+
+
 def _readable(x, gapless):
     """Whether TMA, which is many times as fast, can read x (N, H, W, C), if need be with no gaps between columns."""
     unit = 16 // x.element_size()
@@ -516,7 +554,10 @@ def _filters(filters, plan):
         taps = wide[..., : kernel_w * plan.channels].unflatten(-1, (kernel_w, -1))
         taps[..., :channels] = filters
         return wide.view(plan.filters)
-    filters = _widened(filters, plan.channels).reshape(plan.filters)
+    filters = _widened(filters, plan.channels)
+    if filters.stride(-1) != 1:  # TMA cannot read them so
+        filters = filters.contiguous()
+    filters = filters.reshape(plan.filters)
     return filters if filters.data_ptr() % 16 == 0 else filters.clone()
 
 
@@ -534,12 +575,8 @@ def _run(out, result, x, weight, *arguments):
     with torch.cuda.device(x.device):
         stream = torch.cuda.current_stream(x.device)
         _convolve(stream, x, weight, *arguments)
-        if out is not result and out.is_contiguous():  # rows of the result become columns
-            images, channels = out.shape[:2]
-            positions = math.prod(out.shape[2:])
-            steps = (channels * positions,) * 2
-            lines = result.as_strided((images, 1, channels, positions), (*steps, 1, channels))
-            _move(stream, lines, out.view(lines.shape), (0, 0))
+        if out is not result and _channels_first(out):
+            _transpose(stream, result.flatten(2).mT, out.flatten(2))
         elif out is not result:
             out.copy_(result)
 
@@ -553,7 +590,8 @@ def _depthwise_tile(columns, channels, itemsize):
 
 def _convolve_depthwise(stream, x, weight, arrays, rest, geometry):
     """Convolve x where each channel has a filter of its own."""
-    x, before = _last(x), geometry.before
+    x = _transposed(stream, x) if _channels_first(x) else _last(x)
+    before = geometry.before
     if x.stride(-1) != 1:
         x = _move(stream, x, x.new_empty((x.shape[0], *geometry.needed, x.shape[-1])), before)
         before = (0,) * len(before)
@@ -589,7 +627,7 @@ def _convolve(stream, x, weight, arrays, rest, groups, geometry):
         return
     sizes = (x.device, x.element_size(), images, weight.shape[1], weight.shape[0] // groups, groups, geometry)
     plan = _plan(*sizes, tuple(x.shape[2:]))
-    images = _last(x)
+    images = _transposed(stream, x) if plan and _channels_first(x) else _last(x)
     if plan is None or not _readable(images, plan.folded or geometry.stride[-1] > 1):
         plan = _plan(*sizes, None)
         images = _padded(stream, images, plan, geometry.before)

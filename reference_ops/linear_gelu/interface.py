@@ -18,6 +18,8 @@ def linear_gelu(
 ) -> torch.Tensor:
     """Apply a linear layer: x @ weight.T.
 
+    The result is gelu(acc), where acc are the sums, bias included.
+
     Args:
         x: Rows (..., K).
         weight: Matrix (N, K); it is applied transposed.

@@ -217,6 +217,50 @@ class Test_Conv2d(common.PyTestCase):
         self._check(kwargs, check_stride=False)
 
     @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"padding": 1},
+            {"padding": 1, "stride": 2},
+            {"padding": 2, "dilation": 2},
+            {"padding": 3, "stride": 2, "dilation": 3},
+            {"padding": 5, "stride": 16},
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            (3, 80, 8, 1, 11, 3),
+            (2, 64, 72, 1, 12, 3),
+            (2, 8, 16, 1, 16, 2),
+            (2, 128, 24, 2, 9, 3),
+            (2, 72, 72, 72, 13, 3),
+            (1, 16, 16, 16, 20, 5),
+        ],
+        ids=str,
+    )
+    def test_op_channels_first(self, shape, arguments, backend):
+        self._setup(backend)
+        self._check({**self.inputs(shape, self._dtypes[-1]), **arguments})
+
+    @pytest.mark.parametrize("backend", _backends)
+    @pytest.mark.parametrize("dtype", _dtypes, ids=str)
+    @pytest.mark.parametrize("groups", [1, 72])
+    def test_op_images_apart(self, groups, dtype, backend):
+        self._setup(backend)
+        kwargs = self.inputs((2, 72, 72, groups, 9, 3), dtype)
+        expected = conv2d(**kwargs)
+        kwargs["x"] = torch.stack((kwargs["x"], kwargs["x"] + 1), dim=1)[:, 0]
+        out = torch.full_like(torch.stack((expected, expected), dim=1), 7)
+        conv2d(**kwargs, out=out[:, 0])
+        assert torch.equal(out[:, 0], expected)
+        assert out[:, 1].eq(7).all()
+        # A stride that is never used
+        kwargs["x"] = kwargs["x"].as_strided((1, *kwargs["x"].shape[1:]), (2**33, *kwargs["x"].stride()[1:]))
+        torch.testing.assert_close(conv2d(**kwargs), expected[:1])
+
+    @pytest.mark.parametrize("backend", _backends)
     def test_op_out_is_x(self, backend):
         self._setup(backend)
         kwargs = self.inputs((2, 16, 16, 1, 9, 1), self._dtypes[0])
