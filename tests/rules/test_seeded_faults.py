@@ -125,6 +125,12 @@ def test_there_are_many_faults() -> None:
     assert len(set(FAULTS)) == len(FAULTS)
 
 
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if not fault.host], ids=str)
+def test_a_fault_can_be_put_in(fault: Fault) -> None:
+    text = (ROOT / fault.file).read_text(encoding="utf-8")
+    assert fault.applied(text) != text
+
+
 @pytest.mark.slow
 def test_most_faults_are_found_from_the_source(missed: list[Fault]) -> None:
     assert 1 - len(missed) / len(FAULTS) >= LEAST, "\n".join(map(str, missed))

@@ -86,6 +86,11 @@ class UnverifiedTiming(Rule):
             "    torch.testing.assert_close(fn(), ref()",
             "    expected = fn()\n    torch.testing.assert_close(fn(), expected",
         ),
+        BENCHMARK.replace(
+            "    torch.testing.assert_close(fn(), ref(), rtol=1e-2, atol=1e-2)\n",
+            "    ref = fn\n    check(fn(), ref())\n",
+        )
+        + "\n\ndef check(actual, expected):\n    torch.testing.assert_close(actual, expected)\n",
     )
 
     def check(self, module: Module) -> Iterator[Finding]:
@@ -93,14 +98,15 @@ class UnverifiedTiming(Rule):
             timed = _calls(function, _TIMERS)
             if not timed:
                 continue
-            checked = [each.lineno for each in _calls(function, _ASSERTIONS)]
+            comparisons = [*_calls(function, _ASSERTIONS), *_checks_elsewhere(module, function)]
+            checked = [each.lineno for each in comparisons]
             checked += [node.lineno for node in ast.walk(function) if isinstance(node, ast.Assert)]
             first = min(timed, key=lambda each: each.lineno)
-            if not any(line < first.lineno for line in checked) and not _checks_elsewhere(module, function, first):
+            if not any(line < first.lineno for line in checked):
                 yield self.finding(
                     module, first, f"{function.name} measures a result that was not compared before: assert first"
                 )
-            for call in _calls(function, _ASSERTIONS):
+            for call in comparisons:
                 if len(call.args) > 1 and _said(function, call.args[0]) == _said(function, call.args[1]):
                     said = (
                         f"{ast.unparse(call.args[0])} is compared with itself ({ast.unparse(call.args[1])}): "
@@ -125,16 +131,15 @@ def _said(function: Function, node: ast.expr, depth: int = 8) -> str:
     return ast.unparse(node)
 
 
-def _checks_elsewhere(module: Module, function: Function, timed: ast.Call) -> bool:
-    """Whether a function of the module that asserts is called before the timer."""
+def _checks_elsewhere(module: Module, function: Function) -> Iterator[ast.Call]:
+    """Calls of functions of the module that assert."""
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.lineno < timed.lineno:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called = module.functions.get(node.func.id)
             if called is not None and (
                 _calls(called, _ASSERTIONS) or any(isinstance(each, ast.Assert) for each in ast.walk(called))
             ):
-                return True
-    return False
+                yield node
 
 
 class IgnoredBackend(Rule):
