@@ -8,6 +8,7 @@ _ATTRIBUTE_REGISTERS = 0x2F
 _ATTRIBUTE_FRAME_SIZE = 0x11
 _EXECUTED = (".text.", ".nv.constant", ".nv.info.")
 _SIZED_VALUE = 4  # format of an attribute that carries its own length
+_MALFORMED = (struct.error, IndexError, OverflowError, UnicodeDecodeError)  # what reading damaged bytes raises
 
 
 class CubinError(ValueError):
@@ -18,7 +19,7 @@ def read_resources(cubin: bytes) -> dict[str, Resources]:
     """Resources of every kernel, by the name of its symbol."""
     try:
         return _read(memoryview(cubin))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise CubinError(f"malformed cubin: {error}") from error
 
 
@@ -27,7 +28,7 @@ def read_code(cubin: bytes) -> bytes:
     elf = memoryview(cubin)
     try:
         return b"".join(_bytes(elf, section) for name, section in _sections(elf).items() if name.startswith(_EXECUTED))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         raise CubinError(f"malformed cubin: {error}") from error
 
 
