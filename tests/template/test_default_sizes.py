@@ -1,4 +1,4 @@
-"""Benchmarks begin with sizes that suit the variant: those of images are too large for volumes and too small for signals."""
+"""Benchmarks begin with sizes that suit the variant: of images they are too large for volumes, too small for signals."""
 
 import ast
 
