@@ -1,4 +1,4 @@
-"""Benchmarks begin with sizes that suit the variant: of images they are too large for volumes, too small for signals."""
+"""Benchmarks begin with sizes that suit the variant: those of images suit neither volumes nor signals."""
 
 import ast
 
